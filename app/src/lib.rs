@@ -1,0 +1,5 @@
+pub mod contract;
+pub mod error;
+pub mod model;
+#[cfg(feature = "ssr")]
+pub mod ports;

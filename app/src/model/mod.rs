@@ -1,0 +1,53 @@
+//! View models: what a page shows, as plain data that the server has already put into words.
+//!
+//! Dates, numbers and sentences are formatted on the server, so that the first render and the hydrated page are identical
+//! and the browser needs no calendar. Everything in here is visible to the person it is sent to.
+
+mod job;
+mod new_report;
+mod pages;
+
+pub use job::{CancelAnswerView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, StepView};
+pub use new_report::{FieldError, NewReportQuery, NewReportView, RecipientCheck, SourceChoice, UploadLine};
+pub use pages::{
+    AccountView, DocumentView, EffectRow, EffectsView, JobRow, JobsView, ReportView, SessionLine, SignInView, TokenLine, Viewer,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// An instant, for the machine and for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// RFC 3339, UTC; goes into `<time datetime>`.
+    pub iso: String,
+    /// In the viewer's time zone: "29 Nov 2026, 10:43:07".
+    pub text: String,
+}
+
+/// The shape and colour that stand beside a state's word (class names of `style/components/mark.css`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    Waiting,
+    Running,
+    Stopping,
+    Done,
+    Doubt,
+    Failed,
+    Stopped,
+}
+
+impl Mark {
+    /// The class name.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Done => "done",
+            Self::Doubt => "doubt",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The other pages: lists, the report, effects, the account.
+
+use super::{Fact, Mark, Moment};
+use serde::{Deserialize, Serialize};
+
+/// The person who looks at the page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Viewer {
+    pub id: String,
+    pub email: String,
+    pub is_admin: bool,
+    /// IANA name.
+    pub zone: String,
+}
+
+/// The jobs that the viewer may see.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobsView {
+    pub jobs: Vec<JobRow>,
+    /// The address of the next page of older jobs.
+    pub older_path: Option<String>,
+    /// Whether jobs of other people are among them.
+    pub of_everyone: bool,
+}
+
+/// One job in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobRow {
+    pub id: String,
+    pub title: String,
+    pub mark: Mark,
+    pub headline: String,
+    pub created: Moment,
+    /// Whose it is, in a list of everybody's jobs.
+    pub owner: Option<String>,
+    pub may_cancel: bool,
+    pub report_path: Option<String>,
+}
+
+/// A saved report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportView {
+    pub id: String,
+    pub title: String,
+    pub interval: String,
+    pub created: Moment,
+    /// Sanitized when it was saved; it never changes.
+    pub html: String,
+    pub markdown_path: String,
+    pub job_path: String,
+    pub facts: Vec<Fact>,
+}
+
+/// One document of a report with the cited passage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentView {
+    pub report_title: String,
+    pub report_path: String,
+    pub number: u32,
+    pub name: String,
+    pub facts: Vec<Fact>,
+    /// The text before, in and after the passage; the passage is empty where none was asked for.
+    pub before: String,
+    pub passage: String,
+    pub after: String,
+}
+
+/// The effect history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EffectsView {
+    /// Unconfirmed and in flight; they come first.
+    pub open: Vec<EffectRow>,
+    pub rows: Vec<EffectRow>,
+    pub older_path: Option<String>,
+    /// The chosen filters.
+    pub outcome: String,
+    pub kind: String,
+}
+
+/// One effect in the history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EffectRow {
+    pub at: Moment,
+    pub what: String,
+    pub mark: Mark,
+    pub outcome_text: String,
+    pub evidence: Option<String>,
+    pub message_id: Option<String>,
+    pub job_path: String,
+    pub job_title: String,
+    pub owner: String,
+}
+
+/// The sign-in page, which makes the first admin where nobody exists yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignInView {
+    /// No user exists: the page asks for the code from the terminal and makes the first admin.
+    pub first_admin: bool,
+}
+
+/// The viewer's own account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountView {
+    pub email: String,
+    pub role: String,
+    pub zone: String,
+    pub sessions: Vec<SessionLine>,
+    pub tokens: Vec<TokenLine>,
+    /// The secret of a token that was just made; this is the only time that it is shown.
+    pub new_token: Option<String>,
+}
+
+/// A device that is signed in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLine {
+    pub id: String,
+    pub device: String,
+    pub seen: Moment,
+    pub is_this: bool,
+}
+
+/// An API token; its secret is shown once, when it is made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenLine {
+    pub id: String,
+    pub name: String,
+    pub created: Moment,
+    pub used: Option<Moment>,
+}
