@@ -30,6 +30,8 @@ pub struct JobView {
     pub cancel: Option<CancelRecord>,
     pub steps: Vec<StepView>,
     pub effects: Vec<EffectLine>,
+    /// In JSON they are the job's documents.
+    #[serde(rename = "documents")]
     pub coverage: Vec<CoverageLine>,
     /// "4 read, 1 without text, 9 of other months".
     pub coverage_summary: Option<String>,

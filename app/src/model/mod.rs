@@ -4,10 +4,12 @@
 //! and the browser needs no calendar. Everything in here is visible to the person it is sent to.
 
 mod job;
+mod month;
 mod new_report;
 mod pages;
 
 pub use job::{CancelAnswerView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, StepView};
+pub use month::{Month, MonthError};
 pub use new_report::{FieldError, NewReportQuery, NewReportView, RecipientCheck, SourceChoice, UploadLine};
 pub use pages::{
     AccountView, DocumentView, EffectRow, EffectsView, JobRow, JobsView, ReportView, SessionLine, SignInView, TokenLine, Viewer,

@@ -1,0 +1,311 @@
+//! Keeps a job's record up to date in the browser, and carries its Cancel.
+//!
+//! The server's stream only says that a newer version exists; the record itself is always read by the same server function.
+//! An older version never replaces a newer one, whatever the order in which answers arrive. Nothing in here runs while the
+//! server renders: effects and handlers exist in the browser only.
+
+use super::{cancel_job, read_job};
+use crate::{error::AppError, model::JobView};
+use leptos::{ev, leptos_dom::helpers::TimeoutHandle, prelude::*, task::spawn_local};
+use send_wrapper::SendWrapper;
+use serde::Deserialize;
+use std::time::Duration;
+use wasm_bindgen::{JsCast, closure::Closure};
+use web_sys::{Event, EventSource, MessageEvent};
+
+/// A silence longer than this means that the connection is lost; the server's heartbeat comes every few seconds.
+const SILENCE: Duration = Duration::from_secs(12);
+/// The longest wait before the next attempt to connect.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How long a Cancel may stay without an answer before the screen says so.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The pause between two looks at the record of a Cancel that got no answer.
+const RECHECK: Duration = Duration::from_secs(1);
+
+/// What has become of the Cancel that was pressed on this screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Press {
+    /// Not pressed.
+    No,
+    /// Under way.
+    Sent,
+    /// Without an answer: the record is read until it tells.
+    Checking,
+    /// It changed nothing, with the sentence for that.
+    Answered(String),
+}
+
+/// The job on this screen. Its signals belong to the page and end with it, hence the many `try_`.
+#[derive(Clone, Copy)]
+pub struct Live {
+    job: RwSignal<JobView>,
+    lost: RwSignal<bool>,
+    press: RwSignal<Press>,
+    pressed: StoredValue<bool>,
+    link: StoredValue<Link>,
+}
+
+/// The connection that stands, or the wait for the next one.
+///
+/// On the server it stays empty: what belongs to one thread of the browser must not be dropped by another thread there.
+#[derive(Default)]
+struct Link {
+    stream: Option<SendWrapper<Stream>>,
+    silence: Option<TimeoutHandle>,
+    pause: Option<TimeoutHandle>,
+    /// Attempts without success since the last connection.
+    failures: u32,
+}
+
+/// An event source with the handlers that it calls.
+struct Stream {
+    source: EventSource,
+    _handlers: [Closure<dyn FnMut(Event)>; 4],
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.source.set_onopen(None);
+        self.source.set_onerror(None);
+        self.source.close();
+    }
+}
+
+impl Link {
+    fn close(&mut self) {
+        self.stream = None;
+        for timer in [self.silence.take(), self.pause.take()].into_iter().flatten() {
+            timer.clear();
+        }
+    }
+}
+
+/// The data of a `job` event.
+#[derive(Deserialize)]
+struct Announcement {
+    version: i64,
+}
+
+impl Live {
+    /// Starts from the record that the page was rendered with.
+    pub fn new(job: JobView) -> Self {
+        Self {
+            job: RwSignal::new(job),
+            lost: RwSignal::new(false),
+            press: RwSignal::new(Press::No),
+            pressed: StoredValue::new(false),
+            link: StoredValue::new(Link::default()),
+        }
+    }
+
+    /// One part of the record; what shows it is only touched when this part changes.
+    pub fn part<T: Clone + PartialEq + Send + Sync + 'static>(self, of: fn(&JobView) -> T) -> Memo<T> {
+        Memo::new(move |_| self.job.with(of))
+    }
+
+    /// Whether nothing has been heard from the server for too long.
+    pub fn is_lost(self) -> bool {
+        self.lost.get()
+    }
+
+    /// What has become of the Cancel.
+    pub fn press(self) -> Press {
+        self.press.get()
+    }
+
+    /// Whether Cancel was pressed on this screen.
+    pub fn was_pressed(self) -> bool {
+        self.pressed.try_get_value() == Some(true)
+    }
+
+    /// Follows the record for as long as the page stands.
+    pub fn follow(self) {
+        Effect::new(move |_| {
+            if self.has_ended() {
+                return;
+            }
+            self.connect();
+            let awake = [
+                window_event_listener(ev::focus, move |_| self.wake()),
+                window_event_listener(ev::online, move |_| self.wake()),
+                window_event_listener_untyped("visibilitychange", move |_| self.wake()),
+            ];
+            on_cleanup(move || {
+                for listener in awake {
+                    listener.remove();
+                }
+                let _ = self.link.try_update_value(Link::close);
+            });
+        });
+    }
+
+    fn has_ended(self) -> bool {
+        self.job.try_with_untracked(|job| job.phase.is_final()).unwrap_or(true)
+    }
+
+    /// Takes a record over unless the screen already shows a newer one.
+    fn offer(self, read: JobView) {
+        let ended = read.phase.is_final();
+        let _ = self.job.try_update(|known| {
+            if read.version >= known.version {
+                *known = read;
+            }
+        });
+        if ended {
+            let _ = self.link.try_update_value(Link::close);
+            let _ = self.lost.try_set(false);
+        }
+    }
+
+    fn read(self) {
+        let Some(id) = self.job.try_with_untracked(|job| job.id.clone()) else { return };
+        spawn_local(async move {
+            if let Ok(job) = read_job(id).await {
+                self.offer(job);
+            }
+        });
+    }
+
+    /// The person is looking again: a page that slept may have missed anything, and may hold a dead connection.
+    fn wake(self) {
+        if self.has_ended() {
+            return;
+        }
+        self.read();
+        if self.lost.try_get_untracked() == Some(true) {
+            self.connect();
+        }
+    }
+
+    /// Replaces the connection by a new one.
+    fn connect(self) {
+        let Some(id) = self.job.try_with_untracked(|job| job.id.clone()) else { return };
+        let _ = self.link.try_update_value(|link| {
+            link.close();
+            link.stream = open(self, &id).map(SendWrapper::new);
+        });
+        self.heard();
+    }
+
+    /// A sign of life: the next one is due within [`SILENCE`].
+    fn heard(self) {
+        let next = set_timeout_with_handle(move || self.lose(), SILENCE).ok();
+        let _ = self.link.try_update_value(|link| {
+            if let Some(timer) = std::mem::replace(&mut link.silence, next) {
+                timer.clear();
+            }
+        });
+    }
+
+    /// The connection stands: what happened while it did not is read at once.
+    fn opened(self) {
+        let _ = self.link.try_update_value(|link| link.failures = 0);
+        let _ = self.lost.try_set(false);
+        self.heard();
+        self.read();
+    }
+
+    /// The connection is gone; the next attempt comes after 1 s, 2 s, 4 s … [`LONGEST_PAUSE`].
+    fn lose(self) {
+        if self.has_ended() {
+            return;
+        }
+        let _ = self.lost.try_set(true);
+        let _ = self.link.try_update_value(|link| {
+            link.close();
+            let pause = Duration::from_secs(1 << link.failures.min(4)).min(LONGEST_PAUSE);
+            link.failures += 1;
+            link.pause = set_timeout_with_handle(move || self.connect(), pause).ok();
+        });
+    }
+
+    fn announced(self, event: &Event) {
+        self.heard();
+        let told = event.dyn_ref::<MessageEvent>().and_then(|message| message.data().as_string());
+        let version = told.and_then(|data| serde_json::from_str(&data).ok()).map(|Announcement { version }| version);
+        let known = self.job.try_with_untracked(|job| job.version);
+        if version > known {
+            self.read();
+        }
+    }
+
+    /// Sends the Cancel.
+    pub fn cancel(self) {
+        if matches!(self.press.get_untracked(), Press::Sent | Press::Checking) {
+            return;
+        }
+        self.press.set(Press::Sent);
+        self.pressed.set_value(true);
+        self.send_cancel();
+        set_timeout(
+            move || {
+                if self.press.try_get_untracked() == Some(Press::Sent) {
+                    self.check_cancel();
+                }
+            },
+            PATIENCE,
+        );
+    }
+
+    /// Sends it, or sends it again: the server answers a repetition in the same way.
+    fn send_cancel(self) {
+        let Some(id) = self.job.try_with_untracked(|job| job.id.clone()) else { return };
+        spawn_local(async move {
+            match cancel_job(id).await {
+                Ok(answer) => {
+                    self.offer(answer.job);
+                    // An accepted cancel is part of the record, which says it better.
+                    let told = if answer.outcome == "accepted" { Press::No } else { Press::Answered(answer.message) };
+                    let _ = self.press.try_set(told);
+                }
+                Err(refusal @ (AppError::SignInRequired | AppError::Forbidden | AppError::NotFound)) => {
+                    let _ = self.press.try_set(Press::Answered(refusal.to_string()));
+                }
+                Err(AppError::Invalid(_) | AppError::Unreachable | AppError::Internal) => {
+                    if self.press.try_get_untracked() == Some(Press::Sent) {
+                        self.check_cancel();
+                    }
+                }
+            }
+        });
+    }
+
+    /// No answer came: whether the Cancel arrived is read from the record, and it is sent again until the record tells.
+    fn check_cancel(self) {
+        let _ = self.press.try_set(Press::Checking);
+        let Some(id) = self.job.try_with_untracked(|job| job.id.clone()) else { return };
+        spawn_local(async move {
+            if let Ok(job) = read_job(id).await {
+                let known = job.cancel.is_some() || job.phase.is_final();
+                self.offer(job);
+                if known {
+                    let _ = self.press.try_set(Press::No);
+                } else if self.press.try_get_untracked() == Some(Press::Checking) {
+                    self.send_cancel();
+                }
+            }
+        });
+        set_timeout(
+            move || {
+                if self.press.try_get_untracked() == Some(Press::Checking) {
+                    self.check_cancel();
+                }
+            },
+            RECHECK,
+        );
+    }
+}
+
+/// Opens the stream of a job's events; `None` where the browser has none to offer.
+fn open(live: Live, id: &str) -> Option<Stream> {
+    let source = EventSource::new(&format!("/jobs/{id}/events")).ok()?;
+    let opened = Closure::<dyn FnMut(Event)>::new(move |_| live.opened());
+    let failed = Closure::<dyn FnMut(Event)>::new(move |_| live.lose());
+    let told = Closure::<dyn FnMut(Event)>::new(move |event: Event| live.announced(&event));
+    let alive = Closure::<dyn FnMut(Event)>::new(move |_| live.heard());
+    source.set_onopen(Some(opened.as_ref().unchecked_ref()));
+    source.set_onerror(Some(failed.as_ref().unchecked_ref()));
+    source.add_event_listener_with_callback("job", told.as_ref().unchecked_ref()).ok()?;
+    source.add_event_listener_with_callback("alive", alive.as_ref().unchecked_ref()).ok()?;
+    Some(Stream { source, _handlers: [opened, failed, told, alive] })
+}

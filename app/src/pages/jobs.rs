@@ -1,0 +1,149 @@
+//! The list of jobs.
+
+use crate::{
+    contract::Phase,
+    error::AppError,
+    model::{JobRow, JobsView},
+    pages::query,
+    ui::{Framed, Here, StateMark, Time, page},
+};
+use leptos::prelude::*;
+use leptos_meta::Title;
+
+/// The jobs in a state, older than `before`.
+#[server(prefix = "/api", endpoint = "pages/jobs")]
+async fn load_jobs(#[server(default)] state: String, #[server(default)] before: String) -> Result<Framed<JobsView>, AppError> {
+    super::answer::ask_framed(async move |pages, viewer| pages.jobs(&viewer, state, before).await).await
+}
+
+/// The word for a phase in the filter.
+fn word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Queued => "Waiting to start",
+        Phase::Running => "Running",
+        Phase::Stopping => "Stopping",
+        Phase::Cancelled => "Cancelled",
+        Phase::Finished => "Finished",
+        Phase::Failed => "Failed",
+    }
+}
+
+/// The page.
+#[component]
+pub fn Jobs() -> impl IntoView {
+    let (state, before) = (query("state"), query("before"));
+    let data = Resource::new(move || (state.get(), before.get()), |(state, before)| load_jobs(state, before));
+    page(Here::Jobs, data, move |jobs| view! { <List jobs state=state.get_untracked() /> })
+}
+
+/// The filter and the rows.
+#[component]
+fn List(jobs: JobsView, state: String) -> impl IntoView {
+    let JobsView { jobs, older_path, of_everyone } = jobs;
+    let filtered = !state.is_empty();
+    let nothing = if filtered { "No job is in this state." } else { "No report has been asked for yet." };
+    let options = Phase::ALL
+        .iter()
+        .map(|phase| view! { <option value=phase.name() selected=phase.name() == state>{word(*phase)}</option> })
+        .collect_view();
+    view! {
+        <Title text="Jobs" />
+        <div class="flow wide">
+            <div class="heading">
+                <h1>"Jobs"</h1>
+                <p class="soft">
+                    {if of_everyone { "Everybody's reports, newest first." } else { "Your reports, newest first." }}
+                </p>
+            </div>
+            <form class="row filter" method="get" action="/jobs" role="search" aria-label="Filter">
+                <label for="state">"State"</label>
+                <select id="state" name="state">
+                    <option value="" selected=!filtered>
+                        "Any state"
+                    </option>
+                    {options}
+                </select>
+                <button class="button" type="submit">
+                    "Show"
+                </button>
+            </form>
+            {if jobs.is_empty() {
+                view! {
+                    <p class="empty">
+                        {nothing} " "
+                        <a href=if filtered { "/jobs" } else { "/" }>
+                            {if filtered { "Show all jobs" } else { "Make the first report" }}
+                        </a>
+                    </p>
+                }
+                    .into_any()
+            } else {
+                view! {
+                    <table class="ledger jobs">
+                        <caption class="unseen">"Jobs, newest first"</caption>
+                        <thead>
+                            <tr>
+                                <th scope="col">"Report"</th>
+                                <th scope="col">"What became of it"</th>
+                                <th scope="col">"Asked for"</th>
+                                <th scope="col">
+                                    <span class="unseen">"What you can do"</span>
+                                </th>
+                            </tr>
+                        </thead>
+                        <tbody>{jobs.into_iter().map(|job| view! { <Row job /> }).collect_view()}</tbody>
+                    </table>
+                }
+                    .into_any()
+            }}
+            {older_path
+                .map(|path| {
+                    view! {
+                        <p>
+                            <a class="button" href=path>
+                                "Older jobs"
+                            </a>
+                        </p>
+                    }
+                })}
+        </div>
+    }
+}
+
+/// One job.
+#[component]
+fn Row(job: JobRow) -> impl IntoView {
+    let path = format!("/jobs/{}", job.id);
+    let cancel_label = format!("Cancel {}", job.title);
+    view! {
+        <tr>
+            <th scope="row">
+                <a href=path.clone()>{job.title}</a>
+            </th>
+            <td>
+                <span class="state">
+                    <StateMark mark=job.mark />
+                    <span>{job.headline}</span>
+                </span>
+            </td>
+            <td class="when">
+                <Time at=job.created />
+                {job.owner.map(|owner| view! { <span class="soft owner">{owner}</span> })}
+            </td>
+            <td class="acts">
+                {job.report_path.map(|path| view! { <a href=path>"Read"</a> })}
+                {job
+                    .may_cancel
+                    .then(|| {
+                        view! {
+                            <form method="post" action=format!("{path}/cancellation")>
+                                <button class="button small stop" type="submit" aria-label=cancel_label>
+                                    "Cancel"
+                                </button>
+                            </form>
+                        }
+                    })}
+            </td>
+        </tr>
+    }
+}

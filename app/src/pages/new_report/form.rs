@@ -1,0 +1,172 @@
+//! The form itself and what a script adds to it.
+
+use super::{
+    check_recipients,
+    fields::{Instructions, Month, Recipients, Sources, Summary, TitleField, Uploads},
+    recount,
+};
+use crate::model::{NewReportView, RecipientCheck};
+use leptos::{ev::SubmitEvent, html, prelude::*, task::spawn_local};
+use std::time::Duration;
+use wasm_bindgen::JsCast;
+
+/// How long the form lets no second click through. The server makes one job of both in any case.
+const CLICK_GUARD: Duration = Duration::from_secs(3);
+/// The pause in typing after which the recipients are checked.
+const TYPING_PAUSE: Duration = Duration::from_millis(400);
+
+/// What the server said last about the form. What a person typed stays in the controls.
+#[derive(Clone, Copy)]
+pub struct Told {
+    pub view: RwSignal<NewReportView>,
+    pub check: RwSignal<RecipientCheck>,
+    /// Counts the questions, so that a late answer to an earlier one is not taken for the current one.
+    asked: StoredValue<(u32, u32)>,
+}
+
+impl Told {
+    fn new(view: NewReportView) -> Self {
+        Self { check: RwSignal::new(view.check.clone()), view: RwSignal::new(view), asked: StoredValue::new((0, 0)) }
+    }
+
+    /// One part of what the server said.
+    pub fn part<T: Clone + PartialEq + Send + Sync + 'static>(self, of: fn(&NewReportView) -> T) -> Memo<T> {
+        Memo::new(move |_| self.view.with(of))
+    }
+
+    /// The sentences about a field.
+    pub fn errors(self, field: &'static str) -> Memo<Vec<String>> {
+        Memo::new(move |_| {
+            self.view
+                .with(|view| view.errors.iter().filter(|error| error.field == field).map(|error| error.text.clone()).collect())
+        })
+    }
+
+    /// Asks for the counts of another month or zone.
+    pub fn recount(self, month: String, zone: String) {
+        let Some(turn) = self.asked.try_update_value(|(turn, _)| {
+            *turn += 1;
+            *turn
+        }) else {
+            return;
+        };
+        let key = self.view.with_untracked(|view| view.request_key.clone());
+        spawn_local(async move {
+            let answer = recount(key, month, zone).await;
+            if let Ok(view) = answer
+                && self.asked.try_with_value(|(latest, _)| *latest) == Some(turn)
+            {
+                let _ = self.view.try_set(view);
+            }
+        });
+    }
+
+    /// Asks who the typed recipients are.
+    fn check(self, typed: String) {
+        let Some(turn) = self.asked.try_update_value(|(_, turn)| {
+            *turn += 1;
+            *turn
+        }) else {
+            return;
+        };
+        spawn_local(async move {
+            if let Ok(check) = check_recipients(typed).await
+                && self.asked.try_with_value(|(_, latest)| *latest) == Some(turn)
+            {
+                let _ = self.check.try_set(check);
+            }
+        });
+    }
+}
+
+/// The form.
+#[component]
+pub fn Request(view: NewReportView) -> impl IntoView {
+    let initial = view.clone();
+    let told = Told::new(view);
+    let form = NodeRef::<html::Form>::new();
+    let check = NodeRef::<html::Button>::new();
+    let (month, zone) = (NodeRef::<html::Input>::new(), NodeRef::<html::Input>::new());
+
+    let moved = move || {
+        if let (Some(month), Some(zone)) = (month.get_untracked(), zone.get_untracked()) {
+            told.recount(month.value(), zone.value());
+        }
+    };
+    let pending = StoredValue::new(None);
+    let typed = move |text: String| {
+        let timer = set_timeout_with_handle(move || told.check(text), TYPING_PAUSE).ok();
+        if let Some(earlier) = pending.try_update_value(|kept| std::mem::replace(kept, timer)).flatten() {
+            earlier.clear();
+        }
+    };
+    // Files are stored and dated as soon as they are chosen; a browser that cannot do it leaves it to the buttons.
+    let chosen = move || {
+        if let (Some(form), Some(check)) = (form.get_untracked(), check.get_untracked())
+            && let Some(check) = check.dyn_ref::<web_sys::HtmlElement>()
+        {
+            let _ = form.request_submit_with_submitter(Some(check));
+        }
+    };
+    let sent = RwSignal::new(false);
+    let submit = move |event: SubmitEvent| {
+        if sent.get_untracked() {
+            event.prevent_default();
+            return;
+        }
+        sent.set(true);
+        set_timeout(
+            move || {
+                let _ = sent.try_set(false);
+            },
+            CLICK_GUARD,
+        );
+    };
+    let busy = move || sent.get().then_some("true");
+    let month_title = told.part(|view| view.month_title.clone());
+    let generate = move || match month_title.get() {
+        month if month.is_empty() => "Generate report".to_owned(),
+        month => format!("Generate {month} report"),
+    };
+    let made_with = format!("Written by: {}. Sent through: {}.", initial.summarizer, initial.channel);
+
+    view! {
+        <form
+            class="sheet flow wide"
+            method="post"
+            action="/jobs"
+            enctype="multipart/form-data"
+            autocomplete="off"
+            novalidate=true
+            node_ref=form
+            on:submit=submit
+            aria-labelledby="new-report"
+        >
+            // The first submit button is the one that Enter presses, and no key should send e-mails by accident.
+            <button class="unseen" type="submit" name="action" value="check" tabindex="-1" aria-hidden="true">
+                "Check"
+            </button>
+            <input type="hidden" name="request_key" value=initial.request_key.clone() />
+            <h1 id="new-report">"New report"</h1>
+            <Summary told />
+            <TitleField told value=initial.title.clone() />
+            <Month told value=initial.month.clone() zone=initial.zone.clone() month_ref=month zone_ref=zone moved />
+            <Sources told sources=initial.sources.clone() />
+            <Uploads told uploads=initial.uploads.clone() limit=initial.upload_limit.clone() chosen />
+            <Recipients told value=initial.recipients.clone() typed />
+            <Instructions told value=initial.instructions.clone() />
+            <div class="flow tight">
+                <div class="row">
+                    <button class="button primary" type="submit" name="action" value="generate" aria-disabled=busy>
+                        {generate}
+                    </button>
+                    <button class="button quiet" type="submit" name="action" value="check" node_ref=check>
+                        "Check"
+                    </button>
+                </div>
+                <p class="soft">"You can cancel at any time, on any device. " {made_with}</p>
+            </div>
+        </form>
+    }
+    .into_any()
+}

@@ -1,0 +1,103 @@
+//! The form for a new report, with the recent ones beside it.
+//!
+//! It is a plain form that the server answers. A script adds what a person would otherwise have to press "Check" for: counts
+//! when the month changes, the list of people when the recipients change, and the dates of files as soon as they are chosen.
+
+mod fields;
+mod form;
+
+use crate::{
+    error::AppError,
+    model::{JobRow, JobsView, NewReportView, RecipientCheck},
+    pages::query,
+    ui::{Framed, Here, StateMark, page},
+};
+use form::Request;
+use leptos::prelude::*;
+use leptos_meta::Title;
+use serde::{Deserialize, Serialize};
+
+/// The form and what stands beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Desk {
+    form: NewReportView,
+    recent: JobsView,
+}
+
+/// The form, filled in from a draft, from a job, or with sensible values.
+#[server(prefix = "/api", endpoint = "pages/new-report")]
+async fn load_desk(draft: Option<String>, from: Option<String>, month: Option<String>) -> Result<Framed<Desk>, AppError> {
+    super::answer::ask_framed(async move |pages, viewer| {
+        let form = pages.new_report(&viewer, crate::model::NewReportQuery { draft, from, month }).await?;
+        Ok(Desk { form, recent: pages.recent(&viewer).await? })
+    })
+    .await
+}
+
+/// The form again for another month or zone.
+#[server(prefix = "/api", endpoint = "new-report/recount")]
+async fn recount(
+    request_key: String,
+    #[server(default)] month: String,
+    #[server(default)] zone: String,
+) -> Result<NewReportView, AppError> {
+    super::answer::ask(async move |pages, viewer| pages.recount(&viewer, request_key, month, zone).await).await
+}
+
+/// The people that the typed recipients are.
+#[server(prefix = "/api", endpoint = "new-report/recipients")]
+async fn check_recipients(#[server(default)] typed: String) -> Result<RecipientCheck, AppError> {
+    super::answer::ask(async move |pages, viewer| pages.check_recipients(&viewer, typed).await).await
+}
+
+/// The page.
+#[component]
+pub fn NewReport() -> impl IntoView {
+    let given = |name| {
+        let value = query(name);
+        move || Some(value.get()).filter(|text| !text.is_empty())
+    };
+    let (draft, from, month) = (given("draft"), given("from"), given("month"));
+    let data = Resource::new(move || (draft(), from(), month()), |(draft, from, month)| load_desk(draft, from, month));
+    page(Here::NewReport, data, |desk| {
+        view! {
+            <Title text="New report" />
+            <div class="with-aside">
+                <Request view=desk.form />
+                <Recent jobs=desk.recent.jobs />
+            </div>
+        }
+    })
+}
+
+/// The viewer's latest jobs.
+#[component]
+fn Recent(jobs: Vec<JobRow>) -> impl IntoView {
+    let item = |job: JobRow| {
+        view! {
+            <li>
+                <a href=format!("/jobs/{}", job.id)>{job.title}</a>
+                <span class="state soft">
+                    <StateMark mark=job.mark />
+                    <span>{job.headline}</span>
+                </span>
+            </li>
+        }
+    };
+    view! {
+        <aside class="flow" aria-labelledby="recent">
+            <h2 id="recent">"Recent"</h2>
+            {if jobs.is_empty() {
+                view! { <p class="empty">"Your reports will be listed here."</p> }.into_any()
+            } else {
+                view! {
+                    <ul class="recent">{jobs.into_iter().map(item).collect_view()}</ul>
+                    <p>
+                        <a href="/jobs">"All jobs"</a>
+                    </p>
+                }
+                    .into_any()
+            }}
+        </aside>
+    }
+}

@@ -1,0 +1,19 @@
+//! The small parts that pages are made of. Each carries its rules for assistive technology, so that pages need not.
+
+mod facts;
+mod field;
+mod frame;
+mod mark;
+mod notice;
+mod problem;
+mod time;
+
+pub use facts::Facts;
+pub use field::Field;
+#[cfg(feature = "ssr")]
+pub use frame::Frame;
+pub use frame::{Framed, Here, page, provide_frame};
+pub use mark::StateMark;
+pub use notice::{Notice, Tone};
+pub use problem::Problem;
+pub use time::Time;

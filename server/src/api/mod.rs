@@ -1,0 +1,160 @@
+//! The JSON API, thin over the same desk as the pages. Errors are problem documents (RFC 9457).
+
+use crate::{
+    desk::{Desk, Order, Ordered},
+    http::{
+        AppState,
+        problem::{FieldProblem, Problem},
+        session::SignedIn,
+    },
+    id::{JobId, RequestKey},
+};
+use app::{
+    model::{CancelAnswerView, EffectsView, JobView, JobsView},
+    ports::Pages,
+};
+use axum::{
+    Json, Router,
+    extract::{Path, Query, State, rejection::JsonRejection},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::{get, put},
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// The routes. The event stream is with the pages', since both are one.
+pub fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/api/v1/jobs", get(list).post(create))
+        .route("/api/v1/jobs/{id}", get(show))
+        .route("/api/v1/jobs/{id}/cancellation", put(cancel))
+        .route("/api/v1/reports/{id}", get(report))
+        .route("/api/v1/effects", get(effects))
+}
+
+/// The body of `POST /api/v1/jobs`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewJob {
+    /// `YYYY-MM`.
+    month: String,
+    /// IANA name; the caller's own zone if left out.
+    zone: Option<String>,
+    #[serde(default)]
+    title: String,
+    /// Ids or names of allowed folders, or paths inside them.
+    sources: Vec<String>,
+    recipients: Vec<String>,
+    #[serde(default)]
+    instructions: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Filter {
+    state: String,
+    outcome: String,
+    kind: String,
+    before: String,
+}
+
+/// A saved report with all that it was made from.
+#[derive(Debug, Serialize)]
+struct ReportDocument {
+    id: String,
+    job_id: String,
+    title: String,
+    created_at: chrono::DateTime<chrono::Utc>,
+    markdown: String,
+    html: String,
+    provenance: serde_json::Value,
+}
+
+/// Creates a job, or finds the one that the same key has made: 201 for a new one, 200 for a known one.
+async fn create(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    headers: HeaderMap,
+    body: Result<Json<NewJob>, JsonRejection>,
+) -> Result<Response, Problem> {
+    let key = idempotency_key(&headers)?;
+    let Json(new) = body.map_err(|rejection| Problem::bad_request(rejection.body_text()))?;
+    let order = Order {
+        title: new.title,
+        month: new.month,
+        zone: new.zone.unwrap_or_else(|| who.zone.clone()),
+        sources: new.sources,
+        recipients: new.recipients.join(","),
+        instructions: new.instructions,
+        has_files: false,
+    };
+    match desk.order(&who, key, &order).await? {
+        Ordered::Job { id, is_new } => {
+            let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+            let job = desk.show_job(&who, id).await?;
+            Ok((status, [(header::LOCATION, format!("/api/v1/jobs/{id}"))], Json(job)).into_response())
+        }
+        Ordered::Wrong(errors) => Err(Problem::invalid(
+            errors.into_iter().map(|error| FieldProblem { field: error.field, detail: error.text }).collect(),
+        )),
+    }
+}
+
+/// The `Idempotency-Key` header as a request key. Any text will do; a UUID is taken as it is.
+fn idempotency_key(headers: &HeaderMap) -> Result<RequestKey, Problem> {
+    let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).map(str::trim).unwrap_or_default();
+    if key.is_empty() || key.len() > 255 {
+        return Err(Problem::bad_request(
+            "Send an Idempotency-Key header of 1 to 255 characters, the same one for every repetition of this request. It \
+             makes sure that a repeated request finds its job instead of making another.",
+        ));
+    }
+    Ok(key.parse().unwrap_or_else(|_| RequestKey(Uuid::new_v5(&Uuid::NAMESPACE_OID, key.as_bytes()))))
+}
+
+async fn list(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Query(filter): Query<Filter>,
+) -> Result<Json<JobsView>, Problem> {
+    Ok(Json(Pages::jobs(&desk, &who, filter.state, filter.before).await?))
+}
+
+async fn show(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Json<JobView>, Problem> {
+    Ok(Json(Pages::job(&desk, &who, id).await?))
+}
+
+/// Always 200 for a job that is theirs, whatever the cancel meets.
+async fn cancel(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+) -> Result<Json<CancelAnswerView>, Problem> {
+    Ok(Json(Pages::cancel(&desk, &who, id).await?))
+}
+
+async fn report(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+) -> Result<Json<ReportDocument>, Problem> {
+    let report = desk.saved_report(&who, &id).await?;
+    Ok(Json(ReportDocument {
+        id: report.id.to_string(),
+        job_id: JobId::to_string(&report.job_id),
+        title: report.title,
+        created_at: report.created_at,
+        markdown: report.markdown,
+        html: report.html,
+        provenance: serde_json::from_str(&report.provenance).map_err(Problem::internal)?,
+    }))
+}
+
+async fn effects(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Query(filter): Query<Filter>,
+) -> Result<Json<EffectsView>, Problem> {
+    Ok(Json(Pages::effects(&desk, &who, filter.outcome, filter.kind, filter.before).await?))
+}

@@ -1,0 +1,72 @@
+//! The demo: sample documents of the last two months, an admin and a user. The months are chosen at the start, so that the form
+//! opens on a month that has documents, whenever the demo is tried.
+
+use crate::{
+    clock::{Clock, SystemClock},
+    people::{EmailAddress, Role, password::NewPassword},
+    period::month_of,
+    settings::SourceSetting,
+    store::Store,
+};
+use anyhow::Context;
+use app::model::Month;
+use rust_embed::RustEmbed;
+use std::{fs, path::Path};
+
+#[derive(RustEmbed)]
+#[folder = "$CARGO_MANIFEST_DIR/demo"]
+struct Samples;
+
+/// The people of the demo with their passwords.
+const PEOPLE: [(&str, Role, &str); 2] =
+    [("admin@example.org", Role::Admin, "demo-admin-password"), ("user@example.org", Role::User, "demo-user-password")];
+
+/// Writes the sample documents into the data folder and returns the folders that hold them.
+pub fn documents(data: &Path) -> anyhow::Result<Vec<SourceSetting>> {
+    let today = SystemClock.now().date_naive();
+    let last = month_of(today).and_then(Month::previous).context("the clock shows a year that Recount cannot handle")?;
+    let earlier = last.previous().context("the clock shows a year that Recount cannot handle")?;
+    let folder = data.join("demo-documents");
+    for (part, subfolder) in [("minutes", "Team minutes"), ("business", "Business papers")] {
+        fs::create_dir_all(folder.join(part)).with_context(|| format!("the folder for {subfolder} cannot be made"))?;
+    }
+    for name in Samples::iter() {
+        let Some(sample) = Samples::get(&name) else { continue };
+        let text = String::from_utf8_lossy(&sample.data).into_owned();
+        let part =
+            if name.contains("meeting") || name.contains("walk") || name.contains("review") { "minutes" } else { "business" };
+        let day = name.get(..2).unwrap_or("01");
+        // The month before has only some of them: two months that look alike would be no test of choosing one.
+        let months = if part == "minutes" { vec![last, earlier] } else { vec![last] };
+        for month in months {
+            let filled = text
+                .replace("{{month}}", &month.to_string())
+                .replace("{{mail_date}}", &format!("{day} {} {} 09:30:00 +0000", &month.name()[..3], month.year()));
+            fs::write(folder.join(part).join(format!("{month}-{name}")), filled)?;
+        }
+    }
+    let folder = folder.canonicalize()?;
+    Ok(vec![
+        SourceSetting { name: "Team minutes".into(), path: folder.join("minutes") },
+        SourceSetting { name: "Business papers".into(), path: folder.join("business") },
+    ])
+}
+
+/// Makes the people of the demo, unless they are there.
+pub async fn people(store: &Store) -> anyhow::Result<()> {
+    for (email, role, password) in PEOPLE {
+        let email = EmailAddress::parse(email)?;
+        if store.user_by_email(&email).await?.is_none() {
+            let hash = NewPassword::check(password.to_owned(), &email)?.hash().await?;
+            store.create_user(&email, role, &hash, chrono_tz::Europe::Berlin).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints how to sign in.
+pub fn print_sign_in() {
+    for (email, role, password) in PEOPLE {
+        println!("Sign in as {}: {email} with the password {password}", role.name());
+    }
+}

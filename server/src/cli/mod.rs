@@ -1,0 +1,115 @@
+//! The command line. Whoever can write to the data folder is its administrator, so these commands ask for no password.
+
+mod cancel;
+mod demo;
+mod people;
+mod report;
+mod serve;
+
+use crate::{
+    clock::{SharedClock, SystemClock},
+    desk::Desk,
+    job::Services,
+    settings::Settings,
+    store::Store,
+};
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+use tracing_subscriber::EnvFilter;
+
+/// Recount: monthly reports that account for themselves.
+#[derive(Debug, Parser)]
+#[command(name = "recount", version, about)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the pages and the API, and work on jobs.
+    Serve(serve::Serve),
+    /// Make one report and wait for it. Ctrl-C cancels. Exit: 0 finished, 1 failed, 2 something unconfirmed, 3 cancelled.
+    Report(report::Report),
+    /// Cancel a job.
+    Cancel(cancel::Cancel),
+    /// People who may sign in.
+    #[command(subcommand)]
+    User(people::UserCommand),
+    /// Tokens for the API.
+    #[command(subcommand)]
+    Token(people::TokenCommand),
+}
+
+/// Where everything is kept.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DataFolder {
+    /// The data folder: database, outbox and recount.toml.
+    #[arg(long = "data", value_name = "DIR", default_value = "data", env = "RECOUNT_DATA")]
+    pub path: PathBuf,
+}
+
+impl Cli {
+    /// Runs the command.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Serve(serve) => {
+                log("info");
+                serve.run().await
+            }
+            Command::Report(report) => {
+                log("error");
+                report.run().await
+            }
+            Command::Cancel(cancel) => {
+                log("error");
+                cancel.run().await
+            }
+            Command::User(command) => {
+                log("error");
+                command.run().await
+            }
+            Command::Token(command) => {
+                log("error");
+                command.run().await
+            }
+        }
+    }
+}
+
+/// Logs to standard error; `RECOUNT_LOG` chooses what, in the syntax of `tracing-subscriber`.
+fn log(default: &str) {
+    let filter = EnvFilter::try_from_env("RECOUNT_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    // A second subscriber is refused in tests that run several commands; the first one then stays.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}
+
+/// Makes the data folder and opens its database.
+pub async fn open_store(data: &Path, settings: &Settings) -> anyhow::Result<Store> {
+    std::fs::create_dir_all(data).with_context(|| format!("the data folder {} cannot be made", data.display()))?;
+    let path = data.join("recount.sqlite3");
+    let clock: SharedClock = Arc::new(SystemClock);
+    let sender = settings.sender()?;
+    Store::open(&path, clock, sender.email.domain())
+        .await
+        .with_context(|| format!("the database {} cannot be opened", path.display()))
+}
+
+/// Opens everything that a desk needs.
+pub async fn open_desk(data: &Path, settings: Settings, public_url: &str) -> anyhow::Result<Desk> {
+    let store = open_store(data, &settings).await?;
+    let services = Services {
+        store,
+        summarizer: settings.summarizer()?,
+        channel: settings.channel(data)?,
+        sender: settings.sender()?,
+        public_url: public_url.trim_end_matches('/').to_owned(),
+        limits: settings.limits(),
+    };
+    Ok(Desk::new(Arc::new(services), Arc::new(settings)))
+}

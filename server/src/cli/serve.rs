@@ -1,0 +1,110 @@
+//! `recount serve`: pages, API and worker in one process.
+
+use super::{DataFolder, demo, open_desk};
+use crate::{
+    http::{AppState, PeopleState, router},
+    job::{Worker, WorkerOptions},
+    people::first_admin::FirstAdmin,
+    settings::Settings,
+};
+use anyhow::{Context, bail};
+use chrono::TimeDelta;
+use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Arguments of `recount serve`.
+#[derive(Debug, clap::Args)]
+pub struct Serve {
+    #[command(flatten)]
+    data: DataFolder,
+    /// Where to listen.
+    #[arg(long, default_value = "127.0.0.1:3000")]
+    listen: SocketAddr,
+    /// Add sample documents, an admin and a user, and print how to sign in. Only on this machine's own addresses.
+    #[arg(long)]
+    demo: bool,
+}
+
+/// How long open requests may take to end at a shutdown.
+const LINGER: Duration = Duration::from_secs(5);
+
+impl Serve {
+    /// Serves until SIGTERM or Ctrl-C. Jobs under way are then finished or handed back, never lost.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let mut settings = Settings::load(&self.data.path)?;
+        if self.demo {
+            if !self.listen.ip().is_loopback() {
+                bail!(
+                    "--demo has passwords that everybody knows, so it only listens on this machine: use --listen 127.0.0.1:3000."
+                );
+            }
+            settings.sources.extend(demo::documents(&self.data.path)?);
+        }
+        let listener = TcpListener::bind(self.listen).await.with_context(|| format!("{} cannot be listened on", self.listen))?;
+        let address = listener.local_addr()?;
+        let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let options = WorkerOptions {
+            concurrency: settings.worker.concurrency.max(1),
+            lease: TimeDelta::seconds(settings.worker.lease_seconds.max(3).into()),
+            grace: Duration::from_secs(settings.worker.grace_seconds.into()),
+            only: None,
+        };
+        let desk = open_desk(&self.data.path, settings, &public_url).await?;
+        let store = desk.store().clone();
+        if self.demo {
+            demo::people(&store).await?;
+        }
+        let first_admin = Arc::new(FirstAdmin::at_start(&store).await?);
+
+        let shutdown = CancellationToken::new();
+        let worker = tokio::spawn(Worker::new(desk.services.clone(), options).run(shutdown.clone()));
+        let relay = tokio::spawn({
+            let (store, shutdown) = (store.clone(), shutdown.clone());
+            async move {
+                if let Err(error) = store.relay_foreign_changes(shutdown).await {
+                    tracing::error!(%error, "changes by other processes are no longer noticed at once");
+                }
+            }
+        });
+
+        println!("Recount is at {public_url}");
+        if let Some(code) = first_admin.code() {
+            println!("Nobody can sign in yet. Open {public_url}/sign-in and make the first admin with the code {code}");
+        }
+        if self.demo {
+            demo::print_sign_in();
+        }
+        let people = PeopleState {
+            store: store.clone(),
+            flashes: desk.flashes.clone(),
+            first_admin,
+            secure: public_url.starts_with("https://"),
+        };
+        let app = router(AppState::new(desk, people, shutdown.clone()), &public_url)?;
+        let serving = axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>())
+            .with_graceful_shutdown(shutdown.clone().cancelled_owned());
+        let server = tokio::spawn(serving.into_future());
+
+        asked_to_stop().await?;
+        tracing::info!("stopping: jobs under way are finished or handed back");
+        shutdown.cancel();
+        worker.await?;
+        let _ = tokio::time::timeout(LINGER, server).await;
+        let _ = relay.await;
+        store.close().await;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+async fn asked_to_stop() -> anyhow::Result<()> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}

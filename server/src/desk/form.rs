@@ -1,0 +1,272 @@
+//! The form for a new report. What is typed and uploaded is kept on the server from the first "Check" or mistake on, so that
+//! nothing is lost, and the page can show what the order would be before anything starts.
+
+use super::{Desk, DeskError, Order, Ordered, check_recipients, jobs::user_id, view::Reader};
+use crate::{
+    extract,
+    id::{JobId, RequestKey, UserId},
+    job::whole_month,
+    period::{Period, parse_zone},
+    source::{Source, count, dating::date_document},
+    store::Upload,
+};
+use app::{
+    error::AppError,
+    model::{FieldError, Month, NewReportQuery, NewReportView, SourceChoice, UploadLine, Viewer},
+};
+use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
+
+/// The form as it was typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Form {
+    pub title: String,
+    pub month: String,
+    pub zone: String,
+    /// Ids of the chosen folders.
+    pub sources: Vec<String>,
+    pub recipients: String,
+    /// The addresses that the page had shown when it was sent.
+    pub shown_recipients: String,
+    pub instructions: String,
+    /// Mistakes that are not of a field's value, such as a file that was too large.
+    #[serde(default)]
+    pub problems: Vec<FieldError>,
+    /// Whether the person has asked for the check or the report, so that mistakes are worth showing.
+    #[serde(default)]
+    pub sent: bool,
+}
+
+/// What became of a form that was sent.
+#[derive(Debug)]
+pub enum FormOutcome {
+    /// The job is there.
+    Job(JobId),
+    /// The form is to be looked at (again).
+    Look,
+}
+
+impl Form {
+    fn order(&self, has_files: bool) -> Order {
+        Order {
+            title: self.title.clone(),
+            month: self.month.clone(),
+            zone: self.zone.clone(),
+            sources: self.sources.clone(),
+            recipients: self.recipients.clone(),
+            instructions: self.instructions.clone(),
+            has_files,
+        }
+    }
+}
+
+impl Desk {
+    /// Takes a form that was sent with "Generate". The recipients must have been shown to the person as they will be used.
+    pub async fn send_form(&self, who: &Viewer, key: RequestKey, mut form: Form) -> Result<FormOutcome, DeskError> {
+        let owner = user_id(who)?;
+        let shown = check_recipients(&form.recipients).addresses.join(", ");
+        if form.problems.is_empty() && form.shown_recipients == shown {
+            let has_files = !self.store().uploads(owner, key).await?.is_empty();
+            if let Ordered::Job { id, .. } = self.order(who, key, &form.order(has_files)).await? {
+                return Ok(FormOutcome::Job(id));
+            }
+        } else if let Some(id) = self.store().job_of_request(owner, key).await? {
+            return Ok(FormOutcome::Job(id));
+        }
+        form.sent = true;
+        self.keep_form(owner, key, &form).await?;
+        Ok(FormOutcome::Look)
+    }
+
+    /// Keeps a form as it is.
+    pub async fn keep_form(&self, owner: UserId, key: RequestKey, form: &Form) -> Result<(), DeskError> {
+        let json = serde_json::to_string(form).map_err(crate::store::StoreError::from)?;
+        Ok(self.store().save_draft(owner, key, &json).await?)
+    }
+
+    async fn kept_form(&self, owner: UserId, key: RequestKey) -> Result<Option<Form>, DeskError> {
+        Ok(self.store().draft(owner, key).await?.and_then(|json| serde_json::from_str(&json).ok()))
+    }
+
+    /// The form for an address: a draft, an earlier job, or sensible values.
+    pub(super) async fn open_form(&self, who: &Viewer, query: &NewReportQuery) -> Result<NewReportView, DeskError> {
+        let owner = user_id(who)?;
+        if let Some(key) = query.draft.as_deref().and_then(|text| text.parse().ok())
+            && let Some(form) = self.kept_form(owner, key).await?
+        {
+            let sent = form.sent;
+            return self.fill(who, key, form, sent).await;
+        }
+        let key = RequestKey::new();
+        if let Some(from) = query.from.as_deref().and_then(|text| text.parse().ok()) {
+            let record = self.visible(who, from).await?;
+            let spec = record.row.spec;
+            self.store().copy_uploads(record.row.owner_id, record.row.request_key, owner, key).await?;
+            let recipients = spec.recipients.join(", ");
+            let form = Form {
+                title: spec.title,
+                month: query.month.clone().unwrap_or_else(|| spec.month.to_string()),
+                zone: spec.zone,
+                sources: spec.sources.into_iter().map(|source| source.id).collect(),
+                shown_recipients: recipients.clone(),
+                recipients,
+                instructions: spec.instructions.unwrap_or_default(),
+                ..Form::default()
+            };
+            return self.fill(who, key, form, false).await;
+        }
+        let zone = Reader::new(&who.email, &who.zone).zone;
+        let today = self.store().clock().now().with_timezone(&zone).date_naive();
+        let last_month = crate::period::month_of(today).and_then(Month::previous);
+        let form = Form {
+            month: query.month.clone().or_else(|| last_month.map(|month| month.to_string())).unwrap_or_default(),
+            zone: who.zone.clone(),
+            sources: self.folders.iter().map(|known| known.id.clone()).collect(),
+            recipients: who.email.clone(),
+            shown_recipients: who.email.clone(),
+            ..Form::default()
+        };
+        self.fill(who, key, form, false).await
+    }
+
+    /// What another month or zone would change on the page.
+    pub(super) async fn recount_form(
+        &self,
+        who: &Viewer,
+        key: &str,
+        month: String,
+        zone: String,
+    ) -> Result<NewReportView, DeskError> {
+        let key: RequestKey = key.parse().map_err(|_| AppError::NotFound)?;
+        let form = self.kept_form(user_id(who)?, key).await?.unwrap_or_default();
+        self.fill(who, key, Form { month, zone, ..form }, false).await
+    }
+
+    /// Adds to a form what is known about its values.
+    async fn fill(&self, who: &Viewer, key: RequestKey, form: Form, with_errors: bool) -> Result<NewReportView, DeskError> {
+        let owner = user_id(who)?;
+        let uploads = self.store().uploads(owner, key).await?;
+        let month: Option<Month> = form.month.trim().parse().ok();
+        let zone = parse_zone(form.zone.trim()).ok();
+        let period = month.zip(zone).and_then(|(month, zone)| Period::new(month, zone).ok());
+
+        let (sources, found_in_folders) = self.source_choices(&form, period.as_ref()).await;
+        let mut lines = Vec::with_capacity(uploads.len());
+        for upload in &uploads {
+            lines.push(self.upload_line(upload, period.as_ref()).await?);
+        }
+        let found = found_in_folders + lines.iter().filter(|line| line.in_month).count();
+
+        let mut errors = form.problems.clone();
+        if with_errors && let Err(mistakes) = super::check(&form.order(!uploads.is_empty()), &self.folders) {
+            errors.extend(mistakes);
+        }
+        let month_title = period.as_ref().map(|period| period.month().title()).unwrap_or_default();
+        let mut warnings = Vec::new();
+        if let Some(period) = &period {
+            if period.is_future(self.store().clock().now()) {
+                warnings.push(format!("{month_title} is not over yet. The report will hold what there is so far."));
+            }
+            if found == 0 {
+                warnings.push(format!("No documents for {month_title} in the chosen folders and files. The job would fail."));
+            }
+        }
+        let check = check_recipients(&form.recipients);
+        let megabytes = |bytes: u64| bytes / 1_000_000;
+        Ok(NewReportView {
+            request_key: key.to_string(),
+            title: form.title,
+            month: form.month,
+            month_title,
+            interval: period.as_ref().map(Period::describe).unwrap_or_default(),
+            zone: form.zone,
+            sources,
+            uploads: lines,
+            count_text: match (&period, found) {
+                (None, _) => String::new(),
+                (_, 1) => "1 document found.".into(),
+                (_, n) => format!("{n} documents found."),
+            },
+            recipients: form.recipients,
+            check,
+            instructions: form.instructions,
+            warnings,
+            errors,
+            summarizer: self.summarizer_name(),
+            channel: self.services.channel.name().to_owned(),
+            upload_limit: format!(
+                "{} MB per file, {} MB together",
+                megabytes(self.settings.max_file_bytes()),
+                megabytes(self.settings.max_total_bytes())
+            ),
+            checked: with_errors,
+        })
+    }
+
+    /// The folders with how many documents of the month each has, and how many the chosen ones have together.
+    async fn source_choices(&self, form: &Form, period: Option<&Period>) -> (Vec<SourceChoice>, usize) {
+        let (mut choices, mut found) = (Vec::new(), 0);
+        for known in self.folders.iter() {
+            let checked = form.sources.contains(&known.id);
+            let (count_text, in_month, unreadable) = match period {
+                None => (String::new(), 0, false),
+                Some(period) => self.count(known.folder.clone(), period.clone()).await,
+            };
+            if checked {
+                found += in_month;
+            }
+            choices.push(SourceChoice { id: known.id.clone(), name: known.folder.name.clone(), checked, count_text, unreadable });
+        }
+        (choices, found)
+    }
+
+    async fn count(&self, folder: crate::source::Folder, period: Period) -> (String, usize, bool) {
+        let limits = self.services.limits;
+        let counted = spawn_blocking(move || {
+            let source = Source::open(&folder)?;
+            let month = period.month().name();
+            let count = count::count(&source, &period, &limits, &|| false);
+            let mut text = match count.in_month {
+                0 => format!("none in {month}"),
+                n => format!("{n} in {month}"),
+            };
+            if count.not_looked_at > 0 {
+                text.push_str(&format!(", {} not looked at yet", count.not_looked_at));
+            }
+            Ok::<_, crate::source::SourceError>((text, count.in_month))
+        });
+        match counted.await {
+            Ok(Ok((text, in_month))) => (text, in_month, false),
+            Ok(Err(error)) => (error.to_string(), 0, true),
+            Err(_) => ("could not be counted".into(), 0, true),
+        }
+    }
+
+    async fn upload_line(&self, upload: &Upload, period: Option<&Period>) -> Result<UploadLine, DeskError> {
+        let bytes = self.store().upload_bytes(upload.id).await?.unwrap_or_default();
+        let (name, limits) = (upload.name.clone(), self.services.limits);
+        let by_hand = upload.by_hand.as_deref().and_then(|text| text.parse().ok()).and_then(whole_month);
+        let dated = spawn_blocking(move || date_document(&name, by_hand, extract::embedded_date(&name, &bytes, &limits), None))
+            .await
+            .ok()
+            .flatten();
+        let zone = period.map_or(chrono_tz::UTC, Period::zone);
+        Ok(UploadLine {
+            id: upload.id.to_string(),
+            name: upload.name.clone(),
+            size: size(upload.size),
+            dated: dated.map(|dated| dated.describe(zone)).unwrap_or_default(),
+            by_hand: upload.by_hand.clone().unwrap_or_default(),
+            in_month: period.zip(dated).is_some_and(|(period, dated)| dated.when.is_in(period)),
+        })
+    }
+}
+
+/// A size as people read it: "277 kB".
+fn size(bytes: i64) -> String {
+    match bytes {
+        ..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
+    }
+}

@@ -1,0 +1,113 @@
+//! Ordering a report, looking at a job, cancelling it.
+
+use super::{
+    Desk, DeskError,
+    order::{Order, check},
+    view::{Reader, job_view, moment},
+};
+use crate::{
+    id::{JobId, ReportId, RequestKey, UserId},
+    store::Record,
+};
+use app::{
+    contract::{CancelAnswer, Phase},
+    error::AppError,
+    model::{CancelAnswerView, FieldError, JobView, Viewer},
+};
+
+/// What became of an order.
+#[derive(Debug)]
+pub enum Ordered {
+    /// There is a job: a new one, or the one that this request had made before.
+    Job { id: JobId, is_new: bool },
+    /// The order has mistakes.
+    Wrong(Vec<FieldError>),
+}
+
+/// The viewer's id as the store knows it.
+pub(super) fn user_id(who: &Viewer) -> Result<UserId, AppError> {
+    who.id.parse().map_err(|_| AppError::SignInRequired)
+}
+
+/// An id from an address; what is no id names nothing.
+pub(super) fn parse_id<T: std::str::FromStr>(text: &str) -> Result<T, AppError> {
+    text.parse().map_err(|_| AppError::NotFound)
+}
+
+impl Desk {
+    /// Takes an order. The same request gives the same job, however often it arrives.
+    pub async fn order(&self, who: &Viewer, key: RequestKey, order: &Order) -> Result<Ordered, DeskError> {
+        let owner = user_id(who)?;
+        // A repetition is answered first: its folders may have gone since, its job has not.
+        if let Some(id) = self.store().job_of_request(owner, key).await? {
+            return Ok(Ordered::Job { id, is_new: false });
+        }
+        match check(order, &self.folders) {
+            Err(errors) => Ok(Ordered::Wrong(errors)),
+            Ok(spec) => {
+                let (id, is_new) = self.store().create_job(owner, key, &spec).await?;
+                Ok(Ordered::Job { id, is_new })
+            }
+        }
+    }
+
+    /// A job that the viewer may see.
+    pub(super) async fn visible(&self, who: &Viewer, id: JobId) -> Result<Record, DeskError> {
+        let record = self.store().job(id).await?.ok_or(AppError::NotFound)?;
+        if who.is_admin || record.row.owner_id == user_id(who)? { Ok(record) } else { Err(AppError::NotFound.into()) }
+    }
+
+    /// A job in words.
+    pub async fn show_job(&self, who: &Viewer, id: JobId) -> Result<JobView, DeskError> {
+        // The lists first: what they say is never newer than the record that is shown with them.
+        let coverage = self.store().coverage(id).await?;
+        let history = self.store().history(id).await?;
+        let record = self.visible(who, id).await?;
+        let reader = Reader::new(&who.email, &who.zone);
+        let mut view = job_view(&record, &coverage, &history, &reader, self.store().clock().now());
+        view.facts.insert(3.min(view.facts.len()), app::model::Fact { term: "Summarizer".into(), text: self.summarizer_name() });
+        Ok(view)
+    }
+
+    /// What the summarizer is called.
+    pub fn summarizer_name(&self) -> String {
+        self.services.summarizer.identity().map_or_else(|error| error.to_string(), |identity| identity.name)
+    }
+
+    /// Cancels a job: always answers with what it met and the state that the job is in now.
+    pub async fn cancel_job(&self, who: &Viewer, id: JobId) -> Result<CancelAnswerView, DeskError> {
+        self.visible(who, id).await?;
+        let (answer, record) = self.store().cancel_job(id, &who.email).await?.ok_or(AppError::NotFound)?;
+        let job = self.show_job(who, id).await?;
+        let reader = Reader::new(&who.email, &who.zone);
+        let row = &record.row;
+        let (outcome, message, won_by) = match answer {
+            CancelAnswer::Accepted => ("accepted", "Cancel accepted.".to_owned(), None),
+            CancelAnswer::AlreadyRequested => ("already_requested", "Cancel had been asked for before.".to_owned(), None),
+            CancelAnswer::TooLate => {
+                let won = if record.job.phase == Phase::Failed { "failed" } else { "finished" };
+                ("too_late", format!("The cancel came too late: the job had already {won}."), Some(won.to_owned()))
+            }
+        };
+        Ok(CancelAnswerView {
+            outcome: outcome.into(),
+            message,
+            requested_at: row.cancel_requested_at.map(|at| moment(at, reader.zone)),
+            requested_by: row.cancel_requested_by.as_deref().map(|by| reader.name(by).to_owned()),
+            won_by,
+            job,
+        })
+    }
+
+    /// The job behind a report that the viewer may read: the owner, administrators, and people whom its link was sent to.
+    pub(super) async fn readable_report(&self, who: &Viewer, id: ReportId) -> Result<(crate::store::Report, Record), DeskError> {
+        let report = self.store().report(id).await?.ok_or(AppError::NotFound)?;
+        let record = self.store().job(report.job_id).await?.ok_or(AppError::NotFound)?;
+        let is_recipient = record.row.spec.recipients.iter().any(|address| address.eq_ignore_ascii_case(&who.email));
+        if who.is_admin || is_recipient || record.row.owner_id == user_id(who)? {
+            Ok((report, record))
+        } else {
+            Err(AppError::NotFound.into())
+        }
+    }
+}

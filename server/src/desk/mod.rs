@@ -1,0 +1,77 @@
+//! The front desk: takes orders for reports, answers questions about them, and says everything in words. Pages, the JSON API
+//! and the command line all come here, so that they cannot tell different stories.
+
+mod form;
+mod jobs;
+mod lists;
+mod order;
+mod pages;
+mod view;
+
+pub use form::{Form, FormOutcome};
+pub use jobs::Ordered;
+pub use order::{AllowedFolder, Order, check, check_recipients, with_ids};
+pub use view::{interval, job_view, moment};
+
+use crate::{
+    http::Flashes,
+    job::Services,
+    settings::Settings,
+    source::Folder,
+    store::{Store, StoreError},
+};
+use app::error::AppError;
+use std::sync::Arc;
+
+/// The desk and what stands behind it.
+#[derive(Clone)]
+pub struct Desk {
+    pub services: Arc<Services>,
+    pub settings: Arc<Settings>,
+    /// The folders that reports may be made from.
+    pub folders: Arc<Vec<AllowedFolder>>,
+    /// Messages that are shown once.
+    pub flashes: Arc<Flashes>,
+}
+
+impl Desk {
+    /// A desk; the folders come from the settings.
+    pub fn new(services: Arc<Services>, settings: Arc<Settings>) -> Self {
+        let folders =
+            settings.sources.iter().map(|source| Folder { name: source.name.clone(), root: source.path.clone() }).collect();
+        Self { services, settings, folders: Arc::new(with_ids(folders)), flashes: Arc::default() }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.services.store
+    }
+}
+
+/// Logs the cause where it happened and keeps it from the browser.
+pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> AppError {
+    tracing::error!(error = %error, "a request failed: {error}");
+    AppError::Internal
+}
+
+impl From<StoreError> for DeskError {
+    fn from(error: StoreError) -> Self {
+        Self(internal(&error))
+    }
+}
+
+/// An error that is already fit to be shown.
+#[derive(Debug)]
+pub struct DeskError(pub AppError);
+
+impl From<DeskError> for AppError {
+    fn from(error: DeskError) -> Self {
+        error.0
+    }
+}
+
+impl From<AppError> for DeskError {
+    fn from(error: AppError) -> Self {
+        Self(error)
+    }
+}

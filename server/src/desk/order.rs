@@ -1,0 +1,220 @@
+//! An order for a report as it arrives from the form, the API or the command line, and the check that makes a [`Spec`] of it.
+//! All mistakes are found at once, each with the field that it belongs to.
+
+use crate::{
+    job::{SourceSpec, Spec},
+    mail::address::{DEFAULT_MAX_RECIPIENTS, RecipientsError, parse_recipients},
+    period::{Period, parse_zone},
+    source::{Folder, allowed},
+};
+use app::model::{FieldError, Month, RecipientCheck};
+use std::path::PathBuf;
+
+/// The longest title, in characters.
+pub const MAX_TITLE: usize = 150;
+/// The longest instructions, in characters.
+pub const MAX_INSTRUCTIONS: usize = 4_000;
+
+/// What somebody asks for, unchecked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Order {
+    pub title: String,
+    pub month: String,
+    pub zone: String,
+    /// Ids or names of allowed folders, or paths inside them.
+    pub sources: Vec<String>,
+    pub recipients: String,
+    pub instructions: String,
+    /// Whether files come with it.
+    pub has_files: bool,
+}
+
+/// A folder that may be read, with the id that forms use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedFolder {
+    pub id: String,
+    pub folder: Folder,
+}
+
+/// Gives each folder an id made of its name.
+pub fn with_ids(folders: Vec<Folder>) -> Vec<AllowedFolder> {
+    let mut known: Vec<AllowedFolder> = Vec::new();
+    for folder in folders {
+        let plain: String = folder.name.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
+        let plain = plain.trim_matches('-').to_owned();
+        let taken = |id: &str| known.iter().any(|other| other.id == id);
+        let id = std::iter::once(plain.clone())
+            .chain((2_u32..).map(|n| format!("{plain}-{n}")))
+            .find(|id| !id.is_empty() && !taken(id))
+            .unwrap_or(plain);
+        known.push(AllowedFolder { id, folder });
+    }
+    known
+}
+
+/// Checks an order.
+pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<FieldError>> {
+    let mut errors = Vec::new();
+    let mut wrong = |field: &str, text: String| errors.push(FieldError { field: field.to_owned(), text });
+
+    let title = order.title.trim();
+    if title.chars().any(char::is_control) {
+        wrong("title", "The title contains a line break or another control character. Type it again in one line.".into());
+    } else if title.chars().count() > MAX_TITLE {
+        wrong("title", format!("The title is longer than {MAX_TITLE} characters. Make it shorter."));
+    }
+    let month: Option<Month> = match order.month.trim().parse() {
+        Ok(month) => Some(month),
+        Err(error) => {
+            wrong("month", format!("{error}"));
+            None
+        }
+    };
+    let zone = parse_zone(order.zone.trim());
+    match (&zone, month) {
+        (Err(error), _) => wrong("zone", error.to_string()),
+        (Ok(zone), Some(month)) => {
+            if let Err(error) = Period::new(month, *zone) {
+                wrong("month", error.to_string());
+            }
+        }
+        (Ok(_), None) => {}
+    }
+    let mut sources = Vec::new();
+    for asked in &order.sources {
+        match find_source(asked, folders) {
+            Ok(source) if sources.contains(&source) => {}
+            Ok(source) => sources.push(source),
+            Err(text) => wrong("sources", text),
+        }
+    }
+    if order.sources.is_empty() && !order.has_files {
+        wrong("sources", "Choose a folder or add files; a report needs documents.".into());
+    }
+    let check = check_recipients(&order.recipients);
+    for problem in check.problems {
+        wrong("recipients", problem);
+    }
+    let instructions = order.instructions.trim();
+    if instructions.chars().count() > MAX_INSTRUCTIONS {
+        wrong("instructions", format!("The instructions are longer than {MAX_INSTRUCTIONS} characters. Make them shorter."));
+    }
+    match (month, errors.is_empty()) {
+        (Some(month), true) => Ok(Spec {
+            title: title.to_owned(),
+            month,
+            zone: order.zone.trim().to_owned(),
+            sources,
+            recipients: check.addresses,
+            instructions: (!instructions.is_empty()).then(|| instructions.to_owned()),
+        }),
+        _ => Err(errors),
+    }
+}
+
+fn find_source(asked: &str, folders: &[AllowedFolder]) -> Result<SourceSpec, String> {
+    if let Some(known) = folders.iter().find(|known| known.id == asked || known.folder.name == asked) {
+        return Ok(SourceSpec { id: known.id.clone(), name: known.folder.name.clone(), path: known.folder.root.clone() });
+    }
+    let all: Vec<Folder> = folders.iter().map(|known| known.folder.clone()).collect();
+    let place = allowed(&PathBuf::from(asked), &all).map_err(|error| error.to_string())?;
+    let inside = place.inside();
+    let root = &place.folder().root;
+    let (name, path) = if inside.as_os_str().is_empty() {
+        (place.folder().name.clone(), root.clone())
+    } else {
+        (format!("{}/{}", place.folder().name, inside.display()), root.join(inside))
+    };
+    Ok(SourceSpec { id: asked.to_owned(), name, path })
+}
+
+/// Checks recipients as typed.
+pub fn check_recipients(typed: &str) -> RecipientCheck {
+    match parse_recipients(typed, DEFAULT_MAX_RECIPIENTS) {
+        Ok(recipients) => {
+            RecipientCheck { addresses: recipients.iter().map(ToString::to_string).collect(), problems: Vec::new() }
+        }
+        Err(RecipientsError::Invalid(wrong)) => {
+            RecipientCheck { addresses: Vec::new(), problems: wrong.iter().map(ToString::to_string).collect() }
+        }
+        Err(other) => RecipientCheck { addresses: Vec::new(), problems: vec![other.to_string()] },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order() -> Order {
+        Order {
+            month: "2026-06".into(),
+            zone: "Europe/Berlin".into(),
+            recipients: "anna@example.org".into(),
+            has_files: true,
+            ..Order::default()
+        }
+    }
+
+    fn fields(order: &Order) -> Vec<String> {
+        check(order, &[]).err().unwrap_or_default().into_iter().map(|error| error.field).collect()
+    }
+
+    #[test]
+    fn a_good_order_passes() {
+        let spec = check(&order(), &[]).unwrap();
+        assert_eq!(spec.recipients, ["anna@example.org"]);
+        assert_eq!(spec.full_title(), "June 2026");
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_its_field() {
+        let wrong = Order {
+            title: "Minutes\r\nBcc: everyone@example.org".into(),
+            month: "2026-13".into(),
+            zone: "Mars/Olympus".into(),
+            sources: vec!["/etc".into()],
+            recipients: "anna@".into(),
+            instructions: "x".repeat(MAX_INSTRUCTIONS + 1),
+            has_files: false,
+        };
+        assert_eq!(fields(&wrong), ["title", "month", "zone", "sources", "recipients", "instructions"]);
+    }
+
+    #[test]
+    fn a_month_must_be_written_in_full() {
+        for month in ["2026-2", "2026-00", "", "June"] {
+            assert_eq!(fields(&Order { month: month.into(), ..order() }), ["month"], "{month}");
+        }
+    }
+
+    #[test]
+    fn an_order_needs_documents_and_recipients() {
+        assert_eq!(fields(&Order { has_files: false, ..order() }), ["sources"]);
+        assert_eq!(fields(&Order { recipients: " ".into(), ..order() }), ["recipients"]);
+        let thousand: Vec<String> = (0..1000).map(|n| format!("p{n}@example.org")).collect();
+        assert_eq!(fields(&Order { recipients: thousand.join(","), ..order() }), ["recipients"]);
+    }
+
+    #[test]
+    fn a_path_counts_only_inside_an_allowed_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let inside = dir.path().join("minutes/2026");
+        std::fs::create_dir_all(&inside).unwrap();
+        std::fs::create_dir_all(dir.path().join("private")).unwrap();
+        let folders = with_ids(vec![Folder { name: "Minutes".into(), root: dir.path().join("minutes") }]);
+        let with = |source: &std::path::Path| Order { sources: vec![source.display().to_string()], ..order() };
+        let spec = check(&with(&inside), &folders).unwrap();
+        assert_eq!(spec.sources[0].name, "Minutes/2026");
+        let errors = check(&with(&dir.path().join("minutes/../private")), &folders).unwrap_err();
+        assert!(errors[0].text.contains("outside the folders that the administrator allows"), "{errors:?}");
+    }
+
+    #[test]
+    fn folders_of_the_same_name_get_different_ids() {
+        let folder = |name: &str| Folder { name: name.into(), root: "/".into() };
+        let ids: Vec<String> =
+            with_ids(vec![folder("Minutes"), folder("minutes"), folder("§")]).into_iter().map(|f| f.id).collect();
+        assert_eq!(ids[..2], ["minutes", "minutes-2"]);
+        assert!(!ids[2].is_empty());
+    }
+}

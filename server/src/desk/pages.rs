@@ -1,0 +1,114 @@
+//! What the pages may ask, answered: the port that `app` declares, one line for each question.
+
+use super::{
+    Desk, check_recipients,
+    jobs::{parse_id, user_id},
+    view::moment,
+};
+use app::{
+    error::AppError,
+    model::{
+        AccountView, CancelAnswerView, DocumentView, EffectsView, JobView, JobsView, NewReportQuery, NewReportView,
+        RecipientCheck, ReportView, SessionLine, SignInView, TokenLine, Viewer,
+    },
+    ports::Pages,
+};
+use async_trait::async_trait;
+
+#[async_trait]
+impl Pages for Desk {
+    async fn sign_in(&self) -> Result<SignInView, AppError> {
+        let exist = self.store().users_exist().await.map_err(|error| super::internal(&error))?;
+        Ok(SignInView { first_admin: !exist })
+    }
+
+    async fn new_report(&self, who: &Viewer, query: NewReportQuery) -> Result<NewReportView, AppError> {
+        Ok(self.open_form(who, &query).await?)
+    }
+
+    async fn recount(&self, who: &Viewer, request_key: String, month: String, zone: String) -> Result<NewReportView, AppError> {
+        Ok(self.recount_form(who, &request_key, month, zone).await?)
+    }
+
+    async fn check_recipients(&self, _who: &Viewer, typed: String) -> Result<RecipientCheck, AppError> {
+        Ok(check_recipients(&typed))
+    }
+
+    async fn recent(&self, who: &Viewer) -> Result<JobsView, AppError> {
+        Ok(self.recent_jobs(who).await?)
+    }
+
+    async fn jobs(&self, who: &Viewer, state: String, before: String) -> Result<JobsView, AppError> {
+        Ok(self.list_jobs(who, &state, &before).await?)
+    }
+
+    async fn job(&self, who: &Viewer, id: String) -> Result<JobView, AppError> {
+        Ok(self.show_job(who, parse_id(&id)?).await?)
+    }
+
+    async fn cancel(&self, who: &Viewer, id: String) -> Result<CancelAnswerView, AppError> {
+        Ok(self.cancel_job(who, parse_id(&id)?).await?)
+    }
+
+    async fn report(&self, who: &Viewer, id: String) -> Result<ReportView, AppError> {
+        Ok(self.show_report(who, &id).await?)
+    }
+
+    async fn document(
+        &self,
+        who: &Viewer,
+        report: String,
+        number: u32,
+        start: usize,
+        end: usize,
+    ) -> Result<DocumentView, AppError> {
+        Ok(self.show_document(who, &report, number, start, end).await?)
+    }
+
+    async fn effects(&self, who: &Viewer, outcome: String, kind: String, before: String) -> Result<EffectsView, AppError> {
+        Ok(self.list_effects(who, &outcome, &kind, &before).await?)
+    }
+
+    async fn open_effects(&self, who: &Viewer) -> Result<u32, AppError> {
+        if !who.is_admin {
+            return Ok(0);
+        }
+        self.store().count_open_effects().await.map_err(|error| super::internal(&error))
+    }
+
+    async fn account(&self, who: &Viewer, flash: String) -> Result<AccountView, AppError> {
+        let internal = |error: crate::store::StoreError| super::internal(&error);
+        let owner = user_id(who)?;
+        let zone = super::view::Reader::new(&who.email, &who.zone).zone;
+        let sessions = self.store().sessions_of(owner).await.map_err(internal)?;
+        let tokens = self.store().tokens_of(owner).await.map_err(internal)?;
+        Ok(AccountView {
+            email: who.email.clone(),
+            role: if who.is_admin { "administrator".into() } else { "user".into() },
+            zone: who.zone.clone(),
+            sessions: sessions
+                .into_iter()
+                .map(|session| SessionLine {
+                    id: session.id.to_string(),
+                    device: session.device,
+                    seen: moment(session.seen_at, zone),
+                    is_this: false,
+                })
+                .collect(),
+            tokens: tokens
+                .into_iter()
+                .map(|token| TokenLine {
+                    id: token.id.to_string(),
+                    name: token.name,
+                    created: moment(token.created_at, zone),
+                    used: token.used_at.map(|at| moment(at, zone)),
+                })
+                .collect(),
+            new_token: flash
+                .parse()
+                .ok()
+                .and_then(|id| self.flashes.take(owner, id, self.store().clock().now()))
+                .map(|secret| secret.expose().to_owned()),
+        })
+    }
+}

@@ -1,0 +1,244 @@
+//! A job's record, put into words for one viewer.
+
+use crate::{
+    job::Spec,
+    period::{Period, parse_zone},
+    source::coverage::Outcome as Found,
+    store::{CollectedDocument, Record},
+    words,
+};
+use app::{
+    contract::{EffectKind, Outcome, Phase, Step, StepKind, StepState, headline, if_cancelled_now, waiting_for},
+    model::{CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, Mark, Moment, StepView},
+};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+/// Who looks, and from where.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    pub email: String,
+    pub zone: Tz,
+}
+
+impl Reader {
+    /// A reader; an unknown zone is shown in UTC.
+    pub fn new(email: &str, zone: &str) -> Self {
+        Self { email: email.to_owned(), zone: parse_zone(zone).unwrap_or(Tz::UTC) }
+    }
+
+    /// "you", or the address.
+    pub fn name<'a>(&self, email: &'a str) -> &'a str {
+        if email == self.email { "you" } else { email }
+    }
+}
+
+/// An instant in the words of a time zone.
+pub fn moment(at: DateTime<Utc>, zone: Tz) -> Moment {
+    Moment {
+        iso: at.to_rfc3339_opts(SecondsFormat::Millis, true),
+        text: at.with_timezone(&zone).format("%-d %b %Y, %H:%M:%S").to_string(),
+    }
+}
+
+/// A span of time in words: "0.3 s", "1 min 12 s".
+pub fn duration(span: TimeDelta) -> String {
+    let tenths = span.num_milliseconds().max(0) / 100;
+    if tenths < 600 {
+        format!("{}.{} s", tenths / 10, tenths % 10)
+    } else {
+        format!("{} min {} s", tenths / 600, (tenths / 10) % 60)
+    }
+}
+
+/// Everything about a job that its page, the API and the command line show.
+pub fn job_view(
+    record: &Record,
+    coverage: &[CollectedDocument],
+    history: &[(DateTime<Utc>, String)],
+    reader: &Reader,
+    now: DateTime<Utc>,
+) -> JobView {
+    let (row, job) = (&record.row, &record.job);
+    JobView {
+        id: row.id.to_string(),
+        version: row.version,
+        as_of: moment(now, reader.zone),
+        title: row.spec.full_title(),
+        month: row.spec.month.to_string(),
+        phase: job.phase,
+        mark: words::job_mark(job),
+        headline: headline(job),
+        reason: job.failure.as_ref().map(|failure| failure.reason.clone()),
+        waiting_for: waiting_for(job),
+        if_cancelled_now: if_cancelled_now(job),
+        cancel: row
+            .cancel_requested_at
+            .zip(row.cancel_requested_by.as_deref())
+            .map(|(at, by)| CancelRecord { at: moment(at, reader.zone), by: reader.name(by).to_owned() }),
+        steps: job
+            .steps
+            .iter()
+            .zip(&record.times)
+            .map(|(step, times)| step_view(record, step, times.started_at.zip(times.ended_at)))
+            .collect(),
+        effects: effects(record, reader.zone),
+        coverage: coverage.iter().map(coverage_line).collect(),
+        coverage_summary: coverage_summary(coverage),
+        facts: facts(record, reader),
+        history: history.iter().map(|(at, text)| HistoryLine { at: moment(*at, reader.zone), text: text.clone() }).collect(),
+        report_path: row.report_id.map(|id| format!("/reports/{id}")),
+        again_path: format!("/?from={}", row.id),
+    }
+}
+
+fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTime<Utc>)>) -> StepView {
+    let job = &record.job;
+    let stopping = job.phase == Phase::Stopping;
+    let Step { kind, state, done, total } = *step;
+    let unit = match kind {
+        StepKind::Collect => ("document", "documents"),
+        StepKind::Summarize => ("part", "parts"),
+        StepKind::Save => ("", ""),
+        StepKind::Email => ("message", "messages"),
+    };
+    let count = |n: u32| format!("{n} {}", if n == 1 { unit.0 } else { unit.1 });
+    let emails = job.emails().count();
+    let detail = match state {
+        StepState::Pending if kind == StepKind::Email => {
+            format!("not started, {}", if emails == 1 { "1 recipient".into() } else { format!("{emails} recipients") })
+        }
+        StepState::Pending => "not started".into(),
+        StepState::Running if total > 0 => format!("{done} of {}", count(total)),
+        StepState::Running if stopping => "stopping".into(),
+        StepState::Running => "started".into(),
+        StepState::Done if kind == StepKind::Save => "saved".into(),
+        StepState::Done if kind == StepKind::Email => email_result(record),
+        StepState::Done if kind == StepKind::Collect => format!("{} looked at", count(total)),
+        StepState::Done => "done".into(),
+        StepState::Failed => "failed".into(),
+        StepState::Stopped if total > 0 => format!("stopped at {done} of {}", count(total)),
+        StepState::Stopped => "stopped".into(),
+        StepState::Skipped => "not started".into(),
+    };
+    let unproved =
+        kind == StepKind::Email && job.emails().any(|email| matches!(email.outcome, Outcome::Unconfirmed | Outcome::InDoubt));
+    StepView {
+        kind,
+        state,
+        mark: if unproved && state != StepState::Running { Mark::Doubt } else { words::step_mark(state, stopping) },
+        title: kind.title().into(),
+        detail,
+        took: times.map(|(from, to)| duration(to - from)),
+        done,
+        total,
+    }
+}
+
+fn email_result(record: &Record) -> String {
+    let count = |outcome| record.job.emails().filter(|email| email.outcome == outcome).count();
+    let mut parts = Vec::new();
+    for (outcome, word) in [(Outcome::Done, "accepted"), (Outcome::Unconfirmed, "unconfirmed"), (Outcome::NotDone, "not sent")] {
+        let n = count(outcome);
+        if n > 0 {
+            parts.push(format!("{n} {word}"));
+        }
+    }
+    parts.join(", ")
+}
+
+fn effects(record: &Record, zone: Tz) -> Vec<EffectLine> {
+    let mut effects: Vec<_> = record.job.effects.iter().collect();
+    // As things happen: model calls, then the report, then the messages.
+    effects.sort_by_key(|effect| (effect.kind, effect.number));
+    effects
+        .into_iter()
+        .map(|effect| {
+            let target = record.targets.get(&effect.number).map_or("", String::as_str);
+            let begun = effect.outcome != Outcome::NotStarted;
+            EffectLine {
+                number: effect.number,
+                what: words::effect_name(effect.kind, effect.number, target),
+                outcome: effect.outcome,
+                mark: words::outcome_mark(effect.outcome, effect.not_done),
+                outcome_text: words::outcome_in_full(effect.kind, effect.outcome, effect.not_done).into(),
+                evidence: effect.evidence.clone(),
+                attempts: effect.attempts,
+                message_id: record.message_ids.get(&effect.number).filter(|_| effect.kind == EffectKind::Email).cloned(),
+                at: record.effect_times.get(&effect.number).filter(|_| begun).map(|at| moment(*at, zone)),
+            }
+        })
+        .collect()
+}
+
+fn coverage_line(document: &CollectedDocument) -> CoverageLine {
+    CoverageLine {
+        number: document.number,
+        name: document.name.clone(),
+        source: document.source.clone(),
+        state: document.coverage.outcome.label().to_lowercase(),
+        mark: match document.coverage.outcome {
+            Found::Read => Mark::Done,
+            Found::ReadInPart | Found::NoText | Found::Undated => Mark::Doubt,
+            Found::Locked | Found::Unreadable | Found::TooLarge => Mark::Failed,
+            Found::OtherMonth => Mark::Waiting,
+        },
+        reason: document.coverage.reason.clone(),
+        date: document.date.clone(),
+        dated_by: document.dated_by.clone(),
+    }
+}
+
+/// "4 read, 1 no text, 9 other month".
+pub fn coverage_summary(coverage: &[CollectedDocument]) -> Option<String> {
+    let parts: Vec<String> = Found::ALL
+        .into_iter()
+        .filter_map(|outcome| {
+            let n = coverage.iter().filter(|document| document.coverage.outcome == outcome).count();
+            (n > 0).then(|| format!("{n} {}", outcome.label().to_lowercase()))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// "1 to 30 June 2026, Europe/Berlin".
+pub fn interval(spec: &Spec) -> String {
+    parse_zone(&spec.zone)
+        .and_then(|zone| Period::new(spec.month, zone))
+        .map_or_else(|_| spec.month.title(), |period| period.describe())
+}
+
+fn facts(record: &Record, reader: &Reader) -> Vec<Fact> {
+    let row = &record.row;
+    let spec = &row.spec;
+    let mut facts = Vec::new();
+    let mut fact = |term: &str, text: String| facts.push(Fact { term: term.into(), text });
+    fact("Month", interval(spec));
+    let sources: Vec<&str> = spec.sources.iter().map(|source| source.name.as_str()).collect();
+    fact("Documents from", if sources.is_empty() { "uploaded files".into() } else { sources.join(", ") });
+    fact("Recipients", spec.recipients.join(", "));
+    if let Some(instructions) = &spec.instructions {
+        fact("What to look for", instructions.clone());
+    }
+    fact("Asked for by", format!("{}, {}", reader.name(&row.owner_email), moment(row.created_at, reader.zone).text));
+    if let Some(at) = row.started_at {
+        fact("Started", moment(at, reader.zone).text);
+    }
+    if let Some(at) = row.finished_at {
+        fact("Ended", moment(at, reader.zone).text);
+    }
+    fact("Job", row.id.to_string());
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_read_as_people_say_them() {
+        assert_eq!(duration(TimeDelta::milliseconds(340)), "0.3 s");
+        assert_eq!(duration(TimeDelta::milliseconds(12_050)), "12.0 s");
+        assert_eq!(duration(TimeDelta::seconds(72)), "1 min 12 s");
+    }
+}

@@ -1,0 +1,86 @@
+//! What people change about their own account.
+
+use super::{
+    people::PeopleState,
+    problem::Problem,
+    session::{InBrowser, removal_cookie},
+};
+use crate::id::{SessionId, TokenId};
+use axum::{
+    Form,
+    extract::{Path, State, rejection::FormRejection},
+    response::{IntoResponse, Redirect, Response},
+};
+use axum_extra::extract::CookieJar;
+use chrono_tz::Tz;
+use serde::Deserialize;
+
+/// A name is for recognising the token; no list can show a longer one.
+const MAX_NAME_CHARS: usize = 100;
+
+/// The field of the time zone form.
+#[derive(Deserialize)]
+pub struct ZoneForm {
+    /// An IANA name.
+    zone: String,
+}
+
+/// The field of the form that makes a token.
+#[derive(Deserialize)]
+pub struct TokenForm {
+    name: String,
+}
+
+/// `POST /account/zone`
+pub async fn set_zone(
+    State(state): State<PeopleState>,
+    InBrowser { user, .. }: InBrowser,
+    form: Result<Form<ZoneForm>, FormRejection>,
+) -> Result<Redirect, Problem> {
+    let Ok(zone) = form?.0.zone.trim().parse::<Tz>() else { return Ok(Redirect::to("/account?problem=zone")) };
+    state.store.set_zone(user, zone).await?;
+    Ok(Redirect::to("/account"))
+}
+
+/// `POST /account/tokens`. The secret waits in memory for the page that the answer leads to, which shows it once.
+pub async fn create_token(
+    State(state): State<PeopleState>,
+    InBrowser { user, .. }: InBrowser,
+    form: Result<Form<TokenForm>, FormRejection>,
+) -> Result<Redirect, Problem> {
+    let Form(TokenForm { name }) = form?;
+    let name = name.trim();
+    if name.is_empty() || name.chars().count() > MAX_NAME_CHARS {
+        return Ok(Redirect::to("/account?problem=name"));
+    }
+    let secret = state.store.create_token(user, name).await?;
+    let flash = state.flashes.put(user, secret, state.store.clock.now());
+    Ok(Redirect::to(&format!("/account?flash={flash}")))
+}
+
+/// `POST /account/tokens/{id}/revocation`. Doing it twice is no error: the token is gone either way.
+pub async fn revoke_token(
+    State(state): State<PeopleState>,
+    InBrowser { user, .. }: InBrowser,
+    Path(id): Path<String>,
+) -> Result<Redirect, Problem> {
+    let id: TokenId = id.parse().map_err(|_| Problem::not_found())?;
+    state.store.delete_token(user, id).await?;
+    Ok(Redirect::to("/account"))
+}
+
+/// `POST /account/sessions/{id}/revocation`. Revoking the session that asks is signing out.
+pub async fn revoke_session(
+    State(state): State<PeopleState>,
+    InBrowser { user, session }: InBrowser,
+    Path(id): Path<String>,
+    jar: CookieJar,
+) -> Result<Response, Problem> {
+    let id: SessionId = id.parse().map_err(|_| Problem::not_found())?;
+    state.store.delete_session(user, id).await?;
+    Ok(if id == session {
+        (jar.add(removal_cookie(state.secure)), Redirect::to("/sign-in")).into_response()
+    } else {
+        Redirect::to("/account").into_response()
+    })
+}

@@ -1,0 +1,206 @@
+//! The forms about jobs. They are plain HTML forms, so that ordering and cancelling need no script; each write ends in a
+//! redirect to a page with an address of its own, so that a reload repeats nothing.
+
+use super::{AppState, problem::Problem, session::SignedIn};
+use crate::{
+    desk::{Desk, Form, FormOutcome},
+    id::{JobId, RequestKey, UploadId, UserId},
+    store::NewUpload,
+};
+use app::{
+    error::AppError,
+    model::{FieldError, Month, Viewer},
+};
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, Multipart, Path, State, multipart::Field},
+    http::{HeaderValue, header},
+    response::{IntoResponse, Redirect, Response},
+    routing::{get, post},
+};
+use sha2::{Digest, Sha256};
+
+/// The longest text field, in bytes.
+const MAX_FIELD: usize = 64 << 10;
+/// What is read of a form before the connection is given up. Up to here a file that is too large is read and thrown away, so
+/// that its sender gets an answer.
+const MAX_BODY: usize = 2 << 30;
+
+/// The routes.
+pub fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/jobs", post(send).layer(DefaultBodyLimit::max(MAX_BODY)))
+        .route("/jobs/{id}/cancellation", post(cancel))
+        .route("/reports/{id}/report.md", get(markdown))
+}
+
+/// What the form holds besides its values.
+#[derive(Default)]
+struct Sent {
+    form: Form,
+    key: Option<RequestKey>,
+    generate: bool,
+    remove: Option<UploadId>,
+    by_hand: Vec<(UploadId, String)>,
+    files: usize,
+}
+
+async fn send(State(desk): State<Desk>, SignedIn(who): SignedIn, mut parts: Multipart) -> Result<Response, Problem> {
+    let owner = owner(&who)?;
+    let mut sent = Sent { generate: true, ..Sent::default() };
+    while let Some(field) = parts.next_field().await.map_err(|_| unreadable())? {
+        take_field(&desk, owner, &mut sent, field).await?;
+    }
+    let Some(key) = sent.key else { return Err(unreadable()) };
+    for (id, month) in &sent.by_hand {
+        date_by_hand(&desk, owner, *id, month, &mut sent.form).await?;
+    }
+    if let Some(id) = sent.remove {
+        desk.store().delete_upload(owner, key, id).await?;
+        sent.generate = false;
+    }
+    if sent.generate
+        && let FormOutcome::Job(id) = desk.send_form(&who, key, sent.form.clone()).await?
+    {
+        return Ok(Redirect::to(&format!("/jobs/{id}")).into_response());
+    }
+    if !sent.generate {
+        // Adding or removing files is no reason to complain about fields that are not filled in yet.
+        sent.form.sent = sent.remove.is_none() && sent.files == 0;
+        desk.keep_form(owner, key, &sent.form).await?;
+    }
+    Ok(Redirect::to(&format!("/?draft={key}")).into_response())
+}
+
+fn owner(who: &Viewer) -> Result<UserId, Problem> {
+    who.id.parse().map_err(|_| AppError::SignInRequired.into())
+}
+
+fn unreadable() -> Problem {
+    AppError::Invalid("The form could not be read. Go back, reload the page and try again.".into()).into()
+}
+
+async fn take_field(desk: &Desk, owner: UserId, sent: &mut Sent, field: Field<'_>) -> Result<(), Problem> {
+    let name = field.name().unwrap_or_default().to_owned();
+    if name == "files" {
+        return take_file(desk, owner, sent, field).await;
+    }
+    let value = read_text(field).await?;
+    match name.as_str() {
+        "request_key" => sent.key = Some(value.parse().map_err(|_| unreadable())?),
+        "title" => sent.form.title = value,
+        "month" => sent.form.month = value,
+        "zone" => sent.form.zone = value,
+        "source" => sent.form.sources.push(value),
+        "recipients" => sent.form.recipients = value,
+        "shown_recipients" => sent.form.shown_recipients = value,
+        "instructions" => sent.form.instructions = value,
+        "action" => sent.generate = value == "generate",
+        "remove" => sent.remove = value.parse().ok(),
+        other => {
+            if let Some(id) = other.strip_prefix("by_hand_").and_then(|id| id.parse().ok()) {
+                sent.by_hand.push((id, value));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn read_text(mut field: Field<'_>) -> Result<String, Problem> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = field.chunk().await.map_err(|_| unreadable())? {
+        if bytes.len() + chunk.len() > MAX_FIELD {
+            return Err(AppError::Invalid("A field of the form is far too long. Go back and make it shorter.".into()).into());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    String::from_utf8(bytes).map_err(|_| unreadable())
+}
+
+/// Stores a file under the form's key. A file over a limit becomes a mistake of the form; the rest of the form is kept.
+async fn take_file(desk: &Desk, owner: UserId, sent: &mut Sent, mut field: Field<'_>) -> Result<(), Problem> {
+    let name = field.file_name().map(file_name).unwrap_or_default();
+    let Some(key) = sent.key else { return Err(unreadable()) };
+    let max_file = desk.settings.max_file_bytes();
+    let stored: i64 = desk.store().uploads(owner, key).await?.iter().map(|upload| upload.size).sum();
+    let max_total = desk.settings.max_total_bytes().saturating_sub(u64::try_from(stored).unwrap_or(u64::MAX));
+    let mut bytes = Vec::new();
+    let mut size = 0_u64;
+    while let Some(chunk) = field.chunk().await.map_err(|_| unreadable())? {
+        size += u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+        if size <= max_file.min(max_total) {
+            bytes.extend_from_slice(&chunk);
+        }
+    }
+    if name.is_empty() && size == 0 {
+        return Ok(());
+    }
+    sent.files += 1;
+    let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+    let mut refuse = |text: String| sent.form.problems.push(FieldError { field: "files".into(), text });
+    if size > max_file {
+        refuse(format!(
+            "\"{name}\" has {} MB; a file may have at most {} MB. It was not added.",
+            megabytes(size),
+            megabytes(max_file)
+        ));
+    } else if size > max_total {
+        refuse(format!(
+            "\"{name}\" was not added: the files of one report may have {} MB together.",
+            megabytes(desk.settings.max_total_bytes())
+        ));
+    } else if size == 0 {
+        refuse(format!("\"{name}\" is empty. It was not added."));
+    } else {
+        let sha256 = Sha256::digest(&bytes).into();
+        desk.store().save_upload(owner, key, &NewUpload { name: &name, sha256, bytes: &bytes }).await?;
+    }
+    Ok(())
+}
+
+/// The last part of a path, without what could break out of a line. Browsers send names; others may send paths.
+fn file_name(sent: &str) -> String {
+    let last = sent.rsplit(['/', '\\']).next().unwrap_or_default();
+    last.chars().filter(|c| !c.is_control()).take(200).collect::<String>().trim().to_owned()
+}
+
+async fn date_by_hand(desk: &Desk, owner: UserId, id: UploadId, month: &str, form: &mut Form) -> Result<(), Problem> {
+    let month = month.trim();
+    if month.is_empty() {
+        return Ok(desk.store().date_upload(owner, id, None).await?);
+    }
+    match month.parse::<Month>() {
+        Ok(month) => Ok(desk.store().date_upload(owner, id, Some(&month.to_string())).await?),
+        Err(error) => {
+            form.problems.push(FieldError { field: "files".into(), text: error.to_string() });
+            Ok(())
+        }
+    }
+}
+
+async fn cancel(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<JobId>) -> Result<Redirect, Problem> {
+    desk.cancel_job(&who, id).await?;
+    Ok(Redirect::to(&format!("/jobs/{id}")))
+}
+
+async fn markdown(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Response, Problem> {
+    let (name, text) = desk.report_markdown(&who, &id).await?;
+    let mut response = ([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], text).into_response();
+    if let Ok(disposition) = HeaderValue::try_from(format!("attachment; filename=\"{name}\"")) {
+        response.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
+    }
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn a_file_name_is_only_its_last_part_in_one_line() {
+        assert_eq!(file_name("minutes.md"), "minutes.md");
+        assert_eq!(file_name("../../etc/passwd"), "passwd");
+        assert_eq!(file_name("C:\\reports\\May.docx"), "May.docx");
+        assert_eq!(file_name("a\r\nb.md"), "ab.md");
+    }
+}

@@ -1,0 +1,22 @@
+//! The web: every route and every layer is in [`router`]; the other files each hold one area's handlers.
+
+mod account;
+mod assets;
+mod device;
+mod events;
+mod flash;
+mod jobs;
+mod people;
+#[cfg(test)]
+mod people_tests;
+pub mod problem;
+mod router;
+mod security;
+pub mod session;
+mod sign_in;
+mod state;
+
+pub use flash::Flashes;
+pub use people::PeopleState;
+pub use router::router;
+pub use state::AppState;

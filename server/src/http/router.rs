@@ -1,0 +1,93 @@
+//! Every route and every layer, in one place.
+
+use super::{
+    AppState, assets, events, jobs, people,
+    security::{Https, csrf, security_headers},
+    session::session,
+};
+use crate::api;
+use app::{App, model::Viewer, ports::Pages, shell};
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, State},
+    http::{StatusCode, request::Parts},
+    middleware::from_fn_with_state,
+    response::IntoResponse,
+    routing::get,
+};
+use leptos::{nonce::Nonce, prelude::provide_context, prelude::use_context};
+use leptos_axum::{LeptosRoutes, generate_route_list};
+use std::sync::Arc;
+use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer, trace::TraceLayer};
+
+/// The largest body of a request that no route allows more for, in bytes.
+const MAX_BODY: usize = 1 << 20;
+
+/// The application. `public_url` is where people reach it.
+pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
+    let context = {
+        let desk = state.desk.clone();
+        move || {
+            provide_context::<Arc<dyn Pages>>(Arc::new(desk.clone()));
+            let Some(parts) = use_context::<Parts>() else { return };
+            provide_context(parts.extensions.get::<Option<Viewer>>().cloned().flatten());
+            if let Some(nonce) = parts.extensions.get::<Nonce>() {
+                provide_context(nonce.clone());
+            }
+        }
+    };
+    let rendered = {
+        let options = state.leptos.clone();
+        move || shell(options.clone())
+    };
+    let https = Https(public_url.starts_with("https://"));
+    let app = Router::new()
+        .merge(jobs::routes())
+        .merge(events::routes())
+        .merge(api::routes())
+        .merge(people::routes().with_state(state.people.clone()))
+        .leptos_routes_with_context(&state, generate_route_list(App), context.clone(), rendered.clone())
+        .fallback(leptos_axum::render_app_async_with_context(context, rendered))
+        // From the inside out: who asks, whether their own page sent it, then what every answer carries.
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(from_fn_with_state(state.people.clone(), session))
+        .layer(csrf(origin(public_url))?)
+        .merge(assets::routes())
+        .route("/healthz", get(StatusCode::NO_CONTENT))
+        .route("/readyz", get(ready))
+        .layer(from_fn_with_state(https, security_headers))
+        .layer(CompressionLayer::new())
+        .layer(CatchPanicLayer::new())
+        .layer(TraceLayer::new_for_http())
+        .with_state(state);
+    Ok(app)
+}
+
+/// Scheme, host and port of an address.
+fn origin(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let end = url[host..].find('/').map_or(url.len(), |at| host + at);
+    &url[..end]
+}
+
+/// Whether the server can do its work: the database answers.
+async fn ready(State(desk): State<crate::desk::Desk>) -> impl IntoResponse {
+    match desk.store().ping().await {
+        Ok(()) => (StatusCode::OK, "ready"),
+        Err(error) => {
+            tracing::error!(%error, "not ready");
+            (StatusCode::SERVICE_UNAVAILABLE, "The database does not answer.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::origin;
+
+    #[test]
+    fn the_origin_of_an_address_has_no_path() {
+        assert_eq!(origin("https://recount.example.org"), "https://recount.example.org");
+        assert_eq!(origin("http://127.0.0.1:3000/a/b"), "http://127.0.0.1:3000");
+    }
+}

@@ -1,0 +1,134 @@
+//! Who is asking. One middleware looks at the cookie or the bearer token and writes the answer into the request's extensions;
+//! the extractors read it there, so no handler touches a cookie.
+
+use super::{people::PeopleState, problem::Problem, sign_in::sign_in_path};
+use crate::{
+    id::{SessionId, UserId},
+    people::{Role, secret::Secret},
+    store::User,
+};
+use app::model::Viewer;
+use axum::{
+    extract::{FromRequestParts, OriginalUri, Request, State},
+    middleware::Next,
+    response::{IntoResponse, Redirect, Response},
+};
+use axum_extra::extract::cookie::{Cookie, CookieJar, SameSite};
+use http::{
+    HeaderMap, HeaderValue, Method,
+    header::{AUTHORIZATION, CACHE_CONTROL},
+    request::Parts,
+};
+
+/// The cookie's name. With https the prefix makes browsers refuse one that was set by a neighbouring host or over plain http.
+fn cookie_name(secure: bool) -> &'static str {
+    if secure { "__Host-session" } else { "session" }
+}
+
+/// The cookie that signs a browser in.
+pub fn session_cookie(secret: &Secret, secure: bool) -> Cookie<'static> {
+    Cookie::build((cookie_name(secure), secret.expose().to_owned()))
+        .path("/")
+        .http_only(true)
+        .secure(secure)
+        .same_site(SameSite::Lax)
+        // The server decides when a session ends; the cookie only has to last until then.
+        .permanent()
+        .build()
+}
+
+/// The cookie that removes the one of [`session_cookie`]; `__Host-` cookies are only replaced by one with the same attributes.
+pub fn removal_cookie(secure: bool) -> Cookie<'static> {
+    let mut cookie = session_cookie(&Secret::received(""), secure);
+    cookie.make_removal();
+    cookie
+}
+
+/// The session secret that the browser sent.
+pub fn session_secret(jar: &CookieJar, secure: bool) -> Option<Secret> {
+    jar.get(cookie_name(secure)).map(|cookie| Secret::received(cookie.value()))
+}
+
+/// Puts `Option<Viewer>` and `Option<SessionId>` into the request's extensions. A bearer token decides alone where there is
+/// one, and a wrong one is refused at once: a program must not silently go on as nobody.
+pub async fn session(State(state): State<PeopleState>, mut request: Request, next: Next) -> Result<Response, Problem> {
+    let (viewer, session) = identify(&state, request.headers()).await?;
+    let signed_in = viewer.is_some();
+    request.extensions_mut().insert(viewer);
+    request.extensions_mut().insert(session);
+    let mut response = next.run(request).await;
+    if signed_in {
+        // What was made for one person must not be shown to the next one at the same machine.
+        response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    }
+    Ok(response)
+}
+
+async fn identify(state: &PeopleState, headers: &HeaderMap) -> Result<(Option<Viewer>, Option<SessionId>), Problem> {
+    if let Some(token) = bearer(headers) {
+        let user = state.store.token_by_secret(&token).await?;
+        let user = user.ok_or_else(|| Problem::sign_in_required("The token is not valid. It may have been revoked."))?;
+        return Ok((Some(viewer(user)), None));
+    }
+    let Some(secret) = session_secret(&CookieJar::from_headers(headers), state.secure) else { return Ok((None, None)) };
+    let session = state.store.session_by_secret(&secret).await?;
+    Ok(session.map(|session| (viewer(session.user), session.id)).unzip())
+}
+
+/// The token of an `Authorization: Bearer` header (RFC 6750). Other schemes belong to a proxy in front of the server.
+fn bearer(headers: &HeaderMap) -> Option<Secret> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| Secret::received(token.trim()))
+}
+
+fn viewer(user: User) -> Viewer {
+    Viewer { id: user.id.to_string(), is_admin: user.role == Role::Admin, zone: user.zone.name().to_owned(), email: user.email }
+}
+
+/// Somebody signed in, by cookie or token. Otherwise the API answers 401, and pages lead to the sign-in page and back.
+#[derive(Debug, Clone)]
+pub struct SignedIn(pub Viewer);
+
+/// Somebody signed in with a browser. A token must not be able to make further tokens or end sessions: whoever found one
+/// could stay after it is revoked.
+#[derive(Debug, Clone, Copy)]
+pub struct InBrowser {
+    pub user: UserId,
+    pub session: SessionId,
+}
+
+impl<S: Sync> FromRequestParts<S> for SignedIn {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
+        match parts.extensions.get::<Option<Viewer>>() {
+            Some(Some(viewer)) => Ok(Self(viewer.clone())),
+            Some(None) => Err(sign_in_first(parts)),
+            None => Err(Problem::internal("the session layer is missing around this route").into_response()),
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for InBrowser {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let SignedIn(viewer) = SignedIn::from_request_parts(parts, state).await?;
+        let Some(Some(session)) = parts.extensions.get::<Option<SessionId>>() else {
+            return Err(Problem::forbidden("This is possible in the browser only, not with a token.").into_response());
+        };
+        let user = viewer.id.parse().map_err(|error| Problem::internal(error).into_response())?;
+        Ok(Self { user, session: *session })
+    }
+}
+
+fn sign_in_first(parts: &Parts) -> Response {
+    // Nested routers see their part of the path only.
+    let uri = parts.extensions.get::<OriginalUri>().map_or(&parts.uri, |original| &original.0);
+    if uri.path().starts_with("/api/") {
+        return Problem::sign_in_required("Sign in, or send a token as \"Authorization: Bearer rct_…\".").into_response();
+    }
+    // A form cannot be sent again by a redirect, so only a page that was looked at is worth coming back to.
+    let next = if parts.method == Method::GET { uri.path_and_query().map_or("", |path| path.as_str()) } else { "" };
+    Redirect::to(&sign_in_path(&[("next", next)])).into_response()
+}

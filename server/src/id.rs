@@ -1,0 +1,66 @@
+//! Ids are UUIDv7 (RFC 9562), so that they sort by the time of their making, wrapped so that one kind is never taken for another.
+
+use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr};
+use uuid::Uuid;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type)]
+        #[serde(transparent)]
+        #[sqlx(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl $name {
+            /// A new id.
+            #[expect(clippy::new_without_default, reason = "every id is different; a default would hide that")]
+            pub fn new() -> Self {
+                Self(Uuid::now_v7())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Uuid::parse_str(text).map(Self)
+            }
+        }
+    };
+}
+
+id!(
+    /// Names a job; made before any work begins.
+    JobId
+);
+id!(
+    /// Names a saved report.
+    ReportId
+);
+id!(
+    /// Names a person.
+    UserId
+);
+id!(
+    /// Names an uploaded file.
+    UploadId
+);
+id!(
+    /// Names a signed-in device.
+    SessionId
+);
+id!(
+    /// Names an API token.
+    TokenId
+);
+id!(
+    /// Names one request for a job: sending it again gives the same job.
+    RequestKey
+);

@@ -1,0 +1,132 @@
+//! One claim from its start to its end: the steps in order, and the accounting when it has to stop.
+
+use super::{
+    Services,
+    steps::{collect, email, save, summarize},
+    watch::{Halt, watch},
+};
+use crate::{
+    id::JobId,
+    store::{Claim, JobTx, StoreError},
+};
+use app::contract::{Phase, Refusal, StepKind};
+use chrono::TimeDelta;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Why a step did not end with its result.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// A cancel, a lost lease or a shutdown. Everything that the step had open is settled.
+    #[error("stopped")]
+    Stopped,
+    /// It gives up for good; the sentence is for the user.
+    #[error("{0}")]
+    Failed(String),
+    /// The database could not be asked.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<StoreError> for StepError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(Refusal::CancelRequested | Refusal::LeaseLost) => Self::Stopped,
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<Refusal> for StepError {
+    fn from(refusal: Refusal) -> Self {
+        StoreError::from(refusal).into()
+    }
+}
+
+/// What a step works with: the services, its claim, and the tokens that stop it.
+pub struct Work {
+    pub services: Arc<Services>,
+    pub claim: Claim,
+    pub halt: Halt,
+}
+
+impl Work {
+    /// A checkpoint: fails once the work must stop.
+    pub fn check(&self) -> Result<(), StepError> {
+        if self.halt.stop.is_cancelled() { Err(StepError::Stopped) } else { Ok(()) }
+    }
+
+    /// Opens a change of the job's record.
+    pub async fn change(&self) -> Result<JobTx, StepError> {
+        self.services.store.change_job(self.claim.id).await?.ok_or(StepError::Stopped)
+    }
+
+    /// Reports progress.
+    pub async fn progress(&self, done: usize, total: usize) -> Result<(), StepError> {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let mut change = self.change().await?;
+        change.job.progress(self.claim.epoch, count(done), count(total))?;
+        change.commit().await?;
+        Ok(())
+    }
+
+    /// Waits for `work`, or drops it at once when the job has to stop.
+    pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, StepError> {
+        self.halt.stop.run_until_cancelled(work).await.ok_or(StepError::Stopped)
+    }
+}
+
+/// Runs a claimed job until it has ended, or until it is handed back.
+pub async fn run_claim(services: Arc<Services>, claim: Claim, lease: TimeDelta, halt: Halt) {
+    let id = claim.id;
+    let done = CancellationToken::new();
+    let watcher = tokio::spawn(watch(services.store.clone(), claim.clone(), lease, halt.clone(), done.clone()));
+    let work = Work { services, claim, halt };
+    let result = run_steps(&work).await;
+    if let Err(error) = conclude(&work, result).await {
+        // Nothing more can be written; the lease expires and recovery accounts for the job.
+        tracing::error!(job = %id, %error, "job {id} could not be concluded");
+    }
+    done.cancel();
+    let _ = watcher.await;
+}
+
+async fn run_steps(work: &Work) -> Result<(), StepError> {
+    for kind in StepKind::ALL.iter().copied().filter(|kind| *kind >= work.claim.step) {
+        work.check()?;
+        match kind {
+            StepKind::Collect => collect::run(work).await?,
+            StepKind::Summarize => summarize::run(work).await?,
+            StepKind::Save => save::run(work).await?,
+            StepKind::Email => email::run(work).await?,
+        }
+    }
+    Ok(())
+}
+
+/// Writes how the claim ended. A cancel outweighs everything: a job that failed while it was asked to stop has stopped.
+async fn conclude(work: &Work, result: Result<(), StepError>) -> Result<(), StoreError> {
+    let reason = match result {
+        Ok(()) => return Ok(()),
+        Err(StepError::Store(error)) => return Err(error),
+        Err(StepError::Failed(reason)) => Some(reason),
+        Err(StepError::Stopped) => None,
+    };
+    let (id, epoch): (JobId, _) = (work.claim.id, work.claim.epoch);
+    let Some(mut change) = work.services.store.change_job(id).await? else { return Ok(()) };
+    let refused = match (change.job.phase, reason) {
+        (Phase::Stopping, _) => change.job.account(epoch),
+        (Phase::Running, Some(reason)) => change.job.fail(epoch, &reason),
+        (Phase::Running, None) => change.job.release(epoch),
+        _ => return Ok(()),
+    };
+    match refused {
+        Ok(()) => {
+            change.commit().await?;
+            Ok(())
+        }
+        // Somebody else holds the job now: whatever is to be said about it, they say it.
+        Err(Refusal::LeaseLost) => Ok(()),
+        Err(other) => Err(other.into()),
+    }
+}

@@ -1,0 +1,36 @@
+//! What a person asked for. Written once, when the job is created.
+
+use app::model::Month;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The order for a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The report's name; may be empty.
+    pub title: String,
+    pub month: Month,
+    /// IANA name.
+    pub zone: String,
+    pub sources: Vec<SourceSpec>,
+    /// Checked addresses, each once.
+    pub recipients: Vec<String>,
+    pub instructions: Option<String>,
+}
+
+/// A folder or a file to read, as it was allowed when the job was created.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceSpec {
+    /// The name that the form uses.
+    pub id: String,
+    /// The name that people see.
+    pub name: String,
+    pub path: PathBuf,
+}
+
+impl Spec {
+    /// "Team month, June 2026", or "June 2026" for a report without a name.
+    pub fn full_title(&self) -> String {
+        if self.title.is_empty() { self.month.title() } else { format!("{}, {}", self.title, self.month.title()) }
+    }
+}

@@ -1,0 +1,249 @@
+//! Collect: lists the sources, dates every document, reads those of the month, and leaves a line for each in the coverage
+//! list. Reading has no effect outside, so a cancel drops whatever is being read at once.
+
+use crate::{
+    extract::{self, Head, Limits, date::month},
+    job::run::{StepError, Work},
+    period::{Period, parse_zone},
+    source::{
+        Entry, Folder, Source,
+        coverage::{Coverage, Outcome},
+        dating::{Dated, Quick, When, date_document, quick_date},
+    },
+    store::{CollectedDocument, Upload},
+};
+use app::contract::StepKind;
+use app::model::Month;
+use sha2::{Digest, Sha256};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tokio::{task::spawn_blocking, time::Instant};
+
+/// The longest that one document may take to read.
+const MAX_READING: Duration = Duration::from_secs(120);
+/// Progress is written at most this often: each time is a commit.
+const PROGRESS_EVERY: Duration = Duration::from_millis(150);
+/// Front matter and a mail's header end within this many bytes.
+const HEAD_BYTES: u64 = 64 << 10;
+/// What uploaded files are called in the coverage list.
+pub const UPLOADS: &str = "Uploaded files";
+
+/// Where one document comes from.
+enum Origin {
+    Folder(Arc<Source>, Entry),
+    Upload(Upload),
+}
+
+/// Runs the step.
+pub async fn run(work: &Work) -> Result<(), StepError> {
+    let spec = &work.claim.spec;
+    let period = parse_zone(&spec.zone)
+        .and_then(|zone| Period::new(spec.month, zone))
+        .map_err(|error| StepError::Failed(error.to_string()))?;
+    let (origins, mut documents) = list(work).await?;
+    let total = origins.len();
+    work.progress(0, total).await?;
+    let mut reported = Instant::now();
+    for (done, origin) in origins.into_iter().enumerate() {
+        work.check()?;
+        documents.push(read(work, origin, &period).await?);
+        if reported.elapsed() >= PROGRESS_EVERY {
+            work.progress(done + 1, total).await?;
+            reported = Instant::now();
+        }
+    }
+    number(&mut documents);
+    finish(work, documents, total).await
+}
+
+/// Everything in the sources, and a line for each source that cannot be opened.
+async fn list(work: &Work) -> Result<(Vec<Origin>, Vec<CollectedDocument>), StepError> {
+    let (mut origins, mut troubles) = (Vec::new(), Vec::new());
+    for source in work.claim.spec.sources.clone() {
+        let stop = work.halt.stop.clone();
+        let listing = spawn_blocking(move || {
+            let folder = Folder { name: source.name, root: source.path };
+            let opened = Source::open(&folder).map(Arc::new);
+            let listing = opened.as_ref().map(|source| source.list(&|| stop.is_cancelled())).ok();
+            (folder, opened, listing)
+        });
+        let (folder, opened, listing) = work.unless_stopped(listing).await?.map_err(ended_abnormally)?;
+        match (opened, listing) {
+            (Ok(source), Some(listing)) => {
+                troubles.extend(
+                    listing.incomplete.map(|why| line(&folder.name, "(the folder)", Coverage::because(Outcome::ReadInPart, why))),
+                );
+                origins.extend(listing.entries.into_iter().map(|entry| Origin::Folder(source.clone(), entry)));
+            }
+            (Err(error), _) => troubles.push(line(&folder.name, "(the folder)", Coverage::from(&error))),
+            (Ok(_), None) => {}
+        }
+    }
+    let record = work.services.store.job(work.claim.id).await?.ok_or(StepError::Stopped)?;
+    let uploads = work.services.store.uploads(record.row.owner_id, record.row.request_key).await?;
+    origins.extend(uploads.into_iter().map(Origin::Upload));
+    Ok((origins, troubles))
+}
+
+fn ended_abnormally(error: tokio::task::JoinError) -> StepError {
+    tracing::error!(%error, "reading a document ended abnormally");
+    StepError::Failed(
+        "Something went wrong on our side while reading a document. It has been written to the server's log.".into(),
+    )
+}
+
+fn line(source: &str, name: &str, coverage: Coverage) -> CollectedDocument {
+    CollectedDocument {
+        number: None,
+        source: source.to_owned(),
+        name: name.to_owned(),
+        title: None,
+        sha256: None,
+        date: None,
+        dated_by: None,
+        coverage,
+        text: None,
+    }
+}
+
+/// Reads one document off the async threads; a cancel does not wait for it.
+async fn read(work: &Work, origin: Origin, period: &Period) -> Result<CollectedDocument, StepError> {
+    let limits = work.services.limits;
+    let period = period.clone();
+    let (source, name) = match &origin {
+        Origin::Folder(source, entry) => (source.name().to_owned(), entry.name.clone()),
+        Origin::Upload(upload) => (UPLOADS.to_owned(), upload.name.clone()),
+    };
+    let bytes = match &origin {
+        Origin::Upload(upload) => work.services.store.upload_bytes(upload.id).await?,
+        Origin::Folder(..) => None,
+    };
+    let reading = spawn_blocking(move || match origin {
+        Origin::Folder(source, entry) => from_folder(&source, &entry, &period, &limits),
+        Origin::Upload(upload) => {
+            let by_hand = upload.by_hand.as_deref().and_then(|text| text.parse().ok()).and_then(whole_month);
+            examine(UPLOADS, &upload.name, by_hand, None, &bytes.unwrap_or_default(), &period, &limits)
+        }
+    });
+    match work.unless_stopped(tokio::time::timeout(MAX_READING, reading)).await? {
+        Ok(read) => read.map_err(ended_abnormally),
+        Err(_) => {
+            let why = format!("reading it took longer than {} s", MAX_READING.as_secs());
+            Ok(line(&source, &name, Coverage::because(Outcome::Unreadable, why)))
+        }
+    }
+}
+
+/// A month that a person gave.
+pub fn whole_month(of: Month) -> Option<When> {
+    month(of.year(), u32::from(of.number()))
+}
+
+fn from_folder(source: &Source, entry: &Entry, period: &Period, limits: &Limits) -> CollectedDocument {
+    if let Some(why) = &entry.trouble {
+        return line(source.name(), &entry.name, Coverage::because(Outcome::Unreadable, why.clone()));
+    }
+    // Most documents of other months can be told without reading them whole.
+    let early = match quick_date(&entry.name, entry.modified) {
+        Quick::Decided(dated) => dated,
+        Quick::Head => match source.read_head(entry, HEAD_BYTES).map(|head| extract::date_in_head(&entry.name, &head)) {
+            Ok(Head::Date(embedded)) => date_document(&entry.name, None, embedded, entry.modified),
+            _ => None,
+        },
+        Quick::Whole => None,
+    };
+    if let Some(dated) = early.filter(|dated| !dated.when.is_in(period)) {
+        return dated_line(line(source.name(), &entry.name, Outcome::OtherMonth.into()), &dated, period);
+    }
+    match source.read(entry, limits.max_bytes) {
+        Ok(bytes) => examine(source.name(), &entry.name, None, entry.modified, &bytes, period, limits),
+        Err(error) => line(source.name(), &entry.name, Coverage::from(&error)),
+    }
+}
+
+fn dated_line(mut document: CollectedDocument, dated: &Dated, period: &Period) -> CollectedDocument {
+    document.date = Some(dated.when.local(period.zone()));
+    document.dated_by = Some(dated.rule.describe().to_owned());
+    document
+}
+
+fn examine(
+    source: &str,
+    name: &str,
+    by_hand: Option<When>,
+    modified: Option<chrono::DateTime<chrono::Utc>>,
+    bytes: &[u8],
+    period: &Period,
+    limits: &Limits,
+) -> CollectedDocument {
+    let extraction = extract::extract(name, bytes, limits);
+    let coverage = Coverage::from(&extraction.coverage);
+    let mut document = line(source, name, coverage);
+    document.sha256 = Some(Sha256::digest(bytes).to_vec());
+    match date_document(name, by_hand, extraction.date, modified) {
+        Some(dated) => {
+            document = dated_line(document, &dated, period);
+            if !dated.when.is_in(period) {
+                document.coverage = Outcome::OtherMonth.into();
+            }
+        }
+        None if document.coverage.is_usable() => document.coverage = Outcome::Undated.into(),
+        None => {}
+    }
+    if document.coverage.is_usable() {
+        document.title = extraction.title;
+        document.text = Some(extraction.text);
+    }
+    document
+}
+
+/// Orders the list: the documents that the report uses by date and name, then the rest; and numbers the former.
+fn number(documents: &mut [CollectedDocument]) {
+    documents.sort_by(|a, b| {
+        let key =
+            |document: &CollectedDocument| (!document.coverage.is_usable(), document.coverage.outcome == Outcome::OtherMonth);
+        key(a).cmp(&key(b)).then_with(|| a.date.cmp(&b.date)).then_with(|| a.name.cmp(&b.name))
+    });
+    let usable = documents.iter_mut().filter(|document| document.text.is_some());
+    for (number, document) in (1..).zip(usable) {
+        document.number = Some(number);
+    }
+}
+
+async fn finish(work: &Work, documents: Vec<CollectedDocument>, total: usize) -> Result<(), StepError> {
+    let mut change = work.change().await?;
+    change.replace_documents(&documents).await?;
+    if documents.iter().any(|document| document.number.is_some()) {
+        let count = u32::try_from(total).unwrap_or(u32::MAX);
+        change.job.progress(work.claim.epoch, count, count)?;
+        change.job.complete_step(work.claim.epoch, StepKind::Collect)?;
+    } else {
+        change.job.fail(work.claim.epoch, &nothing_found(work, &documents))?;
+    }
+    let failed = change.job.phase.is_final();
+    change.commit().await?;
+    if failed { Err(StepError::Stopped) } else { Ok(()) }
+}
+
+/// "No documents for September 2025 in Minutes." and what stood in the way of those that there were.
+fn nothing_found(work: &Work, documents: &[CollectedDocument]) -> String {
+    let spec = &work.claim.spec;
+    let mut places: Vec<&str> = spec.sources.iter().map(|source| source.name.as_str()).collect();
+    if documents.iter().any(|document| document.source == UPLOADS) {
+        places.push("the uploaded files");
+    }
+    let place = match places.split_last() {
+        None => "the uploaded files".to_owned(),
+        Some((only, [])) => (*only).to_owned(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    };
+    let mut unusable = BTreeMap::new();
+    for document in documents.iter().filter(|document| document.coverage.outcome != Outcome::OtherMonth) {
+        *unusable.entry(document.coverage.outcome.label().to_lowercase()).or_insert(0_usize) += 1;
+    }
+    let mut sentence = format!("No documents for {} in {place}.", spec.month.title());
+    if !unusable.is_empty() {
+        let list: Vec<String> = unusable.into_iter().map(|(label, count)| format!("{count} {label}")).collect();
+        sentence.push_str(&format!(" Not usable: {}.", list.join(", ")));
+    }
+    sentence
+}

@@ -1,0 +1,174 @@
+//! E-mail: one message for each recipient, rendered once, handed to the channel one after the other.
+//!
+//! A recipient whose server cannot be reached is tried again after the others had their turn, so that one bad address
+//! holds nobody up. Every act has its intent committed before (`in_flight`), the point of no return (`in_doubt`), and its
+//! outcome after; a cancel between any two of these meets the guard of the next.
+
+use crate::{
+    job::{
+        mailing::outgoing,
+        reconcile,
+        run::{StepError, Work},
+    },
+    mail::{
+        channel::{Channel, Delivery, Journal, Outgoing, Phase, Refused, Retry, Stop},
+        compose::{Notice, compose},
+    },
+    store::{Message, Record, StoreError},
+};
+use app::contract::{Effect, NotDone, Outcome, Refusal, StepKind, Verdict};
+use async_trait::async_trait;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// The pauses before the second and later rounds. After the last round the program gives up.
+const PAUSES: [Duration; 4] =
+    [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(300)];
+
+/// Runs the step.
+pub async fn run(work: &Work) -> Result<(), StepError> {
+    render_messages(work).await?;
+    reconcile::unconfirmed_emails(&work.services, work.claim.id).await?;
+    for pause in std::iter::once(Duration::ZERO).chain(PAUSES) {
+        let waiting: Vec<u32> =
+            record(work).await?.job.emails().filter(|email| email.may_begin()).map(|email| email.number).collect();
+        if waiting.is_empty() {
+            break;
+        }
+        work.unless_stopped(sleep(pause)).await?;
+        for number in waiting {
+            send(work, number).await?;
+        }
+    }
+    let mut change = work.change().await?;
+    change.job.complete_step(work.claim.epoch, StepKind::Email)?;
+    change.commit().await?;
+    Ok(())
+}
+
+async fn record(work: &Work) -> Result<Record, StepError> {
+    work.services.store.job(work.claim.id).await?.ok_or(StepError::Stopped)
+}
+
+/// Renders every message before the first attempt at any. What is stored already stays.
+async fn render_messages(work: &Work) -> Result<(), StepError> {
+    let services = &work.services;
+    let record = record(work).await?;
+    let report = services
+        .store
+        .report_of_job(work.claim.id)
+        .await?
+        .ok_or_else(|| StepError::Failed("The saved report is missing, so there is nothing to link to.".into()))?;
+    let spec = &work.claim.spec;
+    let mut change = work.change().await?;
+    change.job.may_go_on(work.claim.epoch)?;
+    for email in record.job.emails() {
+        let (Some(recipient), Some(message_id)) = (record.targets.get(&email.number), record.message_ids.get(&email.number))
+        else {
+            continue;
+        };
+        let to = recipient.parse().map_err(|_| StepError::Failed(format!("\"{recipient}\" is not an e-mail address.")))?;
+        let notice = Notice {
+            from: services.sender.clone(),
+            to,
+            title: spec.title.clone(),
+            month: spec.month.title(),
+            link: format!("{}/reports/{}", services.public_url, report.id),
+            requested_by: record.row.owner_email.clone(),
+            message_id: message_id.clone(),
+            job: work.claim.id.0,
+            date: report.created_at,
+        };
+        let composed = compose(&notice).map_err(|error| StepError::Failed(error.to_string()))?;
+        let message = Message {
+            sender: services.sender.email.to_string(),
+            recipient: recipient.clone(),
+            message_id: composed.message_id,
+            sha256: composed.sha256.to_vec(),
+            bytes: composed.bytes,
+        };
+        change.insert_message(email.number, &message).await?;
+    }
+    change.commit().await?;
+    let total = record.job.emails().count();
+    work.progress(0, total).await
+}
+
+/// One attempt for one recipient.
+async fn send(work: &Work, number: u32) -> Result<(), StepError> {
+    work.check()?;
+    let mut change = work.change().await?;
+    change.job.begin_effect(work.claim.epoch, number)?;
+    let effect = change.job.effect(number).cloned().ok_or(Refusal::OutOfOrder("no such effect"))?;
+    change.commit().await?;
+
+    let message = work.services.store.message(work.claim.id, number).await?;
+    let verdict = match message.and_then(|message| outgoing(work.claim.id, &effect, &message)) {
+        Some(outgoing) => deliver(work, &effect, &outgoing).await,
+        None => Verdict::NotDone(NotDone::GaveUp, "the stored message cannot be read".into()),
+    };
+    settle(work, number, verdict).await?;
+    let record = record(work).await?;
+    let settled = record.job.emails().filter(|email| email.is_settled()).count();
+    work.progress(settled, record.job.emails().count()).await
+}
+
+async fn deliver(work: &Work, effect: &Effect, outgoing: &Outgoing) -> Verdict {
+    let stop = Stop { cancel: work.halt.stop.clone(), give_up: work.halt.give_up.clone() };
+    let journal = Doubt { work, number: effect.number };
+    let channel: &dyn Channel = work.services.channel.as_ref();
+    let exhausted = usize::try_from(effect.attempts).is_ok_and(|attempts| attempts > PAUSES.len());
+    match channel.deliver(outgoing, &journal, &stop).await {
+        Delivery::Accepted { evidence, peer } => Verdict::Done(format!("{evidence} ({peer})")),
+        Delivery::NotAccepted { phase, evidence, retry } => {
+            let why = match retry {
+                Retry::NeedsPerson
+                    if matches!(phase, Phase::MailFrom | Phase::RcptTo | Phase::Data | Phase::Body | Phase::FinalDot) =>
+                {
+                    NotDone::Refused
+                }
+                Retry::NeedsPerson => NotDone::GaveUp,
+                Retry::Later if exhausted => NotDone::GaveUp,
+                Retry::Later => NotDone::Unreached,
+            };
+            Verdict::NotDone(why, format!("{evidence} ({phase})"))
+        }
+        Delivery::BrokenOff { phase, .. } => {
+            let whose = if work.halt.shutdown.is_cancelled() { "; the program was shutting down" } else { "" };
+            let why = if exhausted && !work.halt.stop.is_cancelled() { NotDone::GaveUp } else { NotDone::BrokenOff };
+            Verdict::NotDone(why, format!("broken off before the message was handed over, {phase}{whose}"))
+        }
+        Delivery::Unconfirmed { evidence } => Verdict::Unconfirmed(evidence),
+    }
+}
+
+/// Writes what became of the attempt. This is evidence: it is written also when the lease is lost or a cancel is requested.
+async fn settle(work: &Work, number: u32, verdict: Verdict) -> Result<(), StepError> {
+    let mut change = work.change().await?;
+    change.job.settle(work.claim.epoch, number, verdict)?;
+    change.commit().await?;
+    Ok(())
+}
+
+/// Commits `in_doubt` under the job's guard.
+struct Doubt<'a> {
+    work: &'a Work,
+    number: u32,
+}
+
+#[async_trait]
+impl Journal for Doubt<'_> {
+    async fn in_doubt(&self) -> Result<(), Refused> {
+        let store = &self.work.services.store;
+        let storage = |error: StoreError| match error {
+            StoreError::Refused(Refusal::CancelRequested) => Refused::Cancelled,
+            StoreError::Refused(Refusal::LeaseLost) => Refused::LeaseLost,
+            other => Refused::Storage(other.to_string()),
+        };
+        let mut change = store.change_job(self.work.claim.id).await.map_err(storage)?.ok_or(Refused::LeaseLost)?;
+        change.job.doubt(self.work.claim.epoch, self.number).map_err(|refusal| storage(refusal.into()))?;
+        debug_assert!(change.job.effect(self.number).is_some_and(|effect| effect.outcome == Outcome::InDoubt));
+        change.commit().await.map_err(storage)?;
+        Ok(())
+    }
+}

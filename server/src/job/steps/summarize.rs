@@ -1,0 +1,120 @@
+//! Summarize: the collected documents become a draft. Each model call is an effect with its intent committed before it.
+
+use crate::{
+    job::run::{StepError, Work},
+    store::StoreError,
+    summarizer::{CallHandle, CallIntent, CallOutcome, Ledger, SourceText, Stopped, SummarizeError, Task},
+};
+use app::contract::{NotDone, StepKind, Verdict};
+use async_trait::async_trait;
+use std::sync::Mutex;
+
+/// Runs the step.
+pub async fn run(work: &Work) -> Result<(), StepError> {
+    let store = &work.services.store;
+    let documents = store
+        .documents(work.claim.id)
+        .await?
+        .into_iter()
+        .filter_map(|document| {
+            Some(SourceText {
+                number: document.number?,
+                name: document.title.unwrap_or(document.name),
+                date: document.date.unwrap_or_default(),
+                text: document.text?,
+            })
+        })
+        .collect();
+    let spec = &work.claim.spec;
+    let task = Task { title: spec.month.title(), instructions: spec.instructions.clone(), documents };
+    let ledger = JobLedger { work, trouble: Mutex::new(None) };
+    let summarizer = work.services.summarizer.open().map_err(in_words)?;
+    let draft = summarizer.summarize(&task, &ledger, &work.halt.stop).await;
+    if let Some(error) = ledger.trouble.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        return Err(StepError::Store(error));
+    }
+    let draft = serde_json::to_string(&draft.map_err(in_words)?).map_err(StoreError::from)?;
+    let mut change = work.change().await?;
+    change.job.complete_step(work.claim.epoch, StepKind::Summarize)?;
+    change.insert_summary(&draft).await?;
+    change.commit().await?;
+    Ok(())
+}
+
+fn in_words(error: SummarizeError) -> StepError {
+    match error {
+        SummarizeError::Stopped => StepError::Stopped,
+        SummarizeError::Failed { reason } => StepError::Failed(reason),
+    }
+}
+
+/// The record of model calls, in the job's record.
+struct JobLedger<'a> {
+    work: &'a Work,
+    /// What went wrong with the database; the summarizer only learns that it must stop.
+    trouble: Mutex<Option<StoreError>>,
+}
+
+impl JobLedger<'_> {
+    fn stop(&self, error: StepError) -> Stopped {
+        if let StepError::Store(error) = error {
+            *self.trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(error);
+        }
+        Stopped
+    }
+
+    async fn begin(&self, call: &CallIntent) -> Result<u32, StepError> {
+        let mut change = self.work.change().await?;
+        let number = change.job.begin_model_call(self.work.claim.epoch)?;
+        let again = if call.attempt > 1 { format!(", attempt {}", call.attempt) } else { String::new() };
+        change
+            .name_target(number, format!("Model call {} of {} to {} at {}{again}", call.number, call.of, call.model, call.host));
+        change.commit().await?;
+        Ok(number)
+    }
+
+    async fn end(&self, number: u32, verdict: Verdict) -> Result<(), StepError> {
+        let mut change = self.work.change().await?;
+        change.job.settle(self.work.claim.epoch, number, verdict)?;
+        let go_on = change.job.may_go_on(self.work.claim.epoch);
+        change.commit().await?;
+        Ok(go_on?)
+    }
+}
+
+#[async_trait]
+impl Ledger for JobLedger<'_> {
+    async fn call_intended(&self, call: &CallIntent) -> Result<CallHandle, Stopped> {
+        let number = self.begin(call).await.map_err(|error| self.stop(error))?;
+        Ok(CallHandle(number.to_string()))
+    }
+
+    async fn call_ended(&self, handle: &CallHandle, outcome: CallOutcome) -> Result<(), Stopped> {
+        let Ok(number) = handle.0.parse() else { return Err(Stopped) };
+        self.end(number, verdict(outcome)).await.map_err(|error| self.stop(error))
+    }
+
+    async fn progress(&self, done: u32, total: u32) -> Result<(), Stopped> {
+        let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        self.work.progress(count(done), count(total)).await.map_err(|error| self.stop(error))
+    }
+}
+
+fn verdict(outcome: CallOutcome) -> Verdict {
+    match outcome {
+        CallOutcome::Answered { evidence } => {
+            let mut parts = vec![format!("{} characters", evidence.characters)];
+            parts.extend(evidence.tokens_in.map(|n| format!("{n} tokens in")));
+            parts.extend(evidence.tokens_out.map(|n| format!("{n} tokens out")));
+            parts.extend(evidence.finish_reason.map(|reason| format!("ended by {reason}")));
+            parts.extend(evidence.provider_id.map(|id| format!("id {id}")));
+            Verdict::Done(parts.join(", "))
+        }
+        CallOutcome::NotStarted => Verdict::NotDone(NotDone::BrokenOff, "stopped before anything was sent".into()),
+        CallOutcome::Failed { reason } => Verdict::NotDone(NotDone::Unreached, reason),
+        CallOutcome::BrokenOff { received_characters, reason } => Verdict::NotDone(
+            NotDone::BrokenOff,
+            format!("{reason} {received_characters} characters had been received; the provider may have gone on."),
+        ),
+    }
+}

@@ -1,0 +1,109 @@
+//! The worker: claims jobs, runs each in a task of its own, and accounts for jobs whose worker has died.
+//!
+//! It subscribes to changes before it looks for work, so that a job that is created in between is not missed, and looks
+//! again when a lease may have expired.
+
+use super::{Services, reconcile, run::run_claim, watch::Halt};
+use crate::{id::JobId, store::StoreError};
+use chrono::TimeDelta;
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::broadcast::error::RecvError, task::JoinSet, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+/// How a worker works.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// Jobs at once.
+    pub concurrency: usize,
+    /// How long a claim holds without a sign of life.
+    pub lease: TimeDelta,
+    /// How long a shutdown waits for an answer of the mail server.
+    pub grace: Duration,
+    /// Only this job.
+    pub only: Option<JobId>,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        Self { concurrency: 4, lease: TimeDelta::seconds(15), grace: Duration::from_secs(20), only: None }
+    }
+}
+
+/// A worker in this process.
+pub struct Worker {
+    services: Arc<Services>,
+    options: WorkerOptions,
+    name: String,
+}
+
+/// The longest time between two looks for expired leases.
+const SWEEP: Duration = Duration::from_secs(5);
+
+impl Worker {
+    /// A worker with a name of its own.
+    pub fn new(services: Arc<Services>, options: WorkerOptions) -> Self {
+        let name = format!("{}-{}", std::process::id(), uuid::Uuid::now_v7().simple());
+        Self { services, options, name }
+    }
+
+    /// Works until `shutdown`, then hands back what it has and waits until that is written.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let give_up = CancellationToken::new();
+        let mut jobs = JoinSet::new();
+        let mut bus = self.services.store.bus().subscribe();
+        while !shutdown.is_cancelled() {
+            if let Err(error) = self.take_work(&mut jobs, &shutdown, &give_up).await {
+                tracing::error!(%error, "looking for work failed; trying again soon");
+            }
+            let pause = self.pause().await;
+            tokio::select! {
+                () = shutdown.cancelled() => {}
+                Some(ended) = jobs.join_next() => report_panic(ended),
+                heard = bus.recv() => if let Err(RecvError::Closed) = heard { return },
+                () = sleep(pause) => {}
+            }
+        }
+        let deadline = sleep(self.options.grace);
+        tokio::pin!(deadline);
+        while !jobs.is_empty() {
+            tokio::select! {
+                Some(ended) = jobs.join_next() => report_panic(ended),
+                () = &mut deadline, if !give_up.is_cancelled() => give_up.cancel(),
+            }
+        }
+    }
+
+    async fn take_work(
+        &self,
+        jobs: &mut JoinSet<()>,
+        shutdown: &CancellationToken,
+        give_up: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        let store = &self.services.store;
+        for (id, recovery) in store.recover_expired().await? {
+            tracing::warn!(job = %id, ?recovery, "the worker of job {id} died; accounted for it");
+            reconcile::unconfirmed_emails(&self.services, id).await?;
+        }
+        while jobs.len() < self.options.concurrency {
+            let Some(claim) = store.claim_job(&self.name, self.options.lease, self.options.only).await? else { break };
+            let halt = Halt { stop: CancellationToken::new(), shutdown: shutdown.clone(), give_up: give_up.clone() };
+            jobs.spawn(run_claim(self.services.clone(), claim, self.options.lease, halt));
+        }
+        Ok(())
+    }
+
+    /// How long nothing can happen that nobody announces.
+    async fn pause(&self) -> Duration {
+        let store = &self.services.store;
+        let Ok(Some(expiry)) = store.next_expiry().await else { return SWEEP };
+        let until = (expiry - store.clock().now() + TimeDelta::milliseconds(50)).to_std().unwrap_or(Duration::from_millis(50));
+        until.min(SWEEP)
+    }
+}
+
+/// A panic ends the task of one job; its lease expires and recovery accounts for it, as for any worker that died.
+fn report_panic(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a job's task ended abnormally");
+    }
+}

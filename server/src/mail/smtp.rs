@@ -1,0 +1,107 @@
+//! SMTP submission whose outcome is known by phase (RFC 5321).
+//!
+//! lettre's transport is not used: its errors do not say whether the message was already handed
+//! over, its time-out covers only the TCP connect, and it takes any 2yz or 3yz for success. So the
+//! connection is driven by hand (module `session`), one connection per message and recipient, each
+//! command with its own timer and exact codes.
+//!
+//! RFC 5321 3.8 advises to treat a connection lost after the final dot like a 451, that is, to
+//! send again. Recount departs from that on purpose: it reports the attempt as unconfirmed.
+
+mod fault;
+mod session;
+mod settings;
+mod wire;
+
+use std::{fs, time::Duration};
+
+use async_trait::async_trait;
+use lettre::transport::smtp::{
+    authentication::Credentials,
+    client::{Certificate, TlsParameters},
+    extension::ClientId,
+};
+
+pub use self::settings::{Secret, Security, SettingsError, SmtpSettings, Timeouts};
+use crate::mail::channel::{Channel, Delivery, Journal, Outgoing, Stop};
+
+/// A mail server that takes messages for others.
+pub struct Smtp {
+    name: String,
+    relay: Relay,
+}
+
+/// Everything a session needs, checked.
+struct Relay {
+    host: String,
+    port: u16,
+    peer: String,
+    protection: Protection,
+    hello: ClientId,
+    credentials: Option<Credentials>,
+    timeouts: Timeouts,
+}
+
+enum Protection {
+    None,
+    FromTheStart(TlsParameters),
+    Upgrade(TlsParameters),
+}
+
+impl Smtp {
+    /// Checks the settings and prepares TLS; does not connect.
+    ///
+    /// # Errors
+    /// Says in words which setting is wrong, or that the extra CA file cannot be used.
+    pub fn new(settings: &SmtpSettings) -> Result<Self, SettingsError> {
+        settings.validate()?;
+        let port = settings.port();
+        let peer = format!("{}:{port}", settings.host);
+        let protection = match settings.security {
+            Security::Plain => Protection::None,
+            Security::Tls => Protection::FromTheStart(tls_parameters(settings)?),
+            Security::StartTls => Protection::Upgrade(tls_parameters(settings)?),
+        };
+        let credentials = match (&settings.username, &settings.password) {
+            (Some(user), Some(password)) => Some(Credentials::new(user.clone(), password.expose().to_owned())),
+            _ => None,
+        };
+        Ok(Self {
+            name: format!("SMTP {peer}"),
+            relay: Relay {
+                host: settings.host.clone(),
+                port,
+                peer,
+                protection,
+                hello: settings.hello_name.clone().map_or_else(ClientId::default, ClientId::Domain),
+                credentials,
+                timeouts: settings.timeouts.clone(),
+            },
+        })
+    }
+}
+
+fn tls_parameters(settings: &SmtpSettings) -> Result<TlsParameters, SettingsError> {
+    let mut builder = TlsParameters::builder(settings.host.clone());
+    if let Some(path) = &settings.extra_ca_file {
+        let unusable = |reason: String| SettingsError::ExtraCa { path: path.clone(), reason };
+        let pem = fs::read(path).map_err(|e| unusable(e.to_string()))?;
+        let certificate = Certificate::from_pem(&pem).map_err(|e| unusable(e.to_string()))?;
+        builder = builder.add_root_certificate(certificate);
+    }
+    builder.build().map_err(|e| SettingsError::Tls(e.to_string()))
+}
+
+#[async_trait]
+impl Channel for Smtp {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
+        session::deliver(&self.relay, message, journal, stop).await
+    }
+}
+
+/// Courtesy only: how long a detached QUIT waits for its reply.
+const QUIT_LIMIT: Duration = Duration::from_secs(5);

@@ -1,0 +1,44 @@
+//! Who may use an instance, and how they prove it: passwords in the browser, tokens for programs.
+//!
+//! Nothing here knows HTTP. What must not be mixed up has its own type: an [`EmailAddress`] is checked and normalised, a
+//! [`NewPassword`](password::NewPassword) obeys the rule, a [`PasswordHash`](password::PasswordHash) is safe to store, and a
+//! [`Secret`](secret::Secret) is shown once and stored only as its digest.
+
+mod email;
+pub mod first_admin;
+pub mod password;
+pub mod secret;
+pub mod sign_in;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod throttle;
+
+pub use email::{EmailAddress, InvalidEmail};
+
+/// What a person may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Sees everybody's jobs and the effect history.
+    Admin,
+    /// Sees their own jobs and reports.
+    User,
+}
+
+impl Role {
+    /// The name under which the role is stored and shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::User => "user",
+        }
+    }
+
+    /// The role with this name, if there is one.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "admin" => Some(Self::Admin),
+            "user" => Some(Self::User),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Settings: `recount.toml` in the data folder, overridden by environment variables (`RECOUNT__MAIL__CHANNEL=smtp`), so that
+//! a key or a password need not stand in a file. An unknown name is an error: a misspelt setting must not be ignored.
+
+use crate::{
+    extract::Limits,
+    mail::{
+        channel::Channel,
+        outbox::Outbox,
+        smtp::{Smtp, SmtpSettings},
+    },
+    summarizer::{ExtractiveSummarizer, Identity, ModelSettings, ModelSummarizer, Provider, SummarizeError, Summarizer},
+};
+use anyhow::{Context, bail};
+use config::{Config, Environment, File, FileFormat};
+use lettre::message::Mailbox;
+use serde::Deserialize;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+/// The name of the settings file in the data folder.
+pub const FILE: &str = "recount.toml";
+
+/// All settings; every one has a default.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Where people reach the server, such as `https://recount.example.org`. Links in e-mails begin with it.
+    pub public_url: Option<String>,
+    /// Folders that reports may be made from.
+    pub sources: Vec<SourceSetting>,
+    pub mail: MailSettings,
+    /// A model; without it the built-in summarizer is used.
+    pub model: Option<ModelSetting>,
+    pub uploads: UploadSettings,
+    pub worker: WorkerSettings,
+}
+
+/// A folder that the administrator allows.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSetting {
+    pub name: String,
+    pub path: PathBuf,
+}
+
+/// How messages leave.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MailSettings {
+    pub channel: ChannelKind,
+    /// The sender, `Recount <recount@example.org>`.
+    pub from: String,
+    /// The outbox folder; relative to the data folder.
+    pub outbox: PathBuf,
+    pub smtp: Option<SmtpSettings>,
+}
+
+/// The kinds of channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChannelKind {
+    /// Files in a folder.
+    Outbox,
+    /// A mail server.
+    Smtp,
+}
+
+impl Default for MailSettings {
+    fn default() -> Self {
+        Self {
+            channel: ChannelKind::Outbox,
+            from: "Recount <recount@localhost.localdomain>".into(),
+            outbox: "outbox".into(),
+            smtp: None,
+        }
+    }
+}
+
+/// The model; times in seconds.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSetting {
+    pub provider: Provider,
+    pub model: String,
+    pub base_url: Option<String>,
+    pub api_key: Option<String>,
+    pub context_tokens: Option<u32>,
+    pub max_output_tokens: Option<u32>,
+    pub temperature: Option<f64>,
+    pub idle_seconds: Option<u64>,
+    pub max_seconds: Option<u64>,
+    pub max_attempts: Option<u32>,
+}
+
+/// How much may be uploaded, in megabytes (1,000,000 bytes).
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UploadSettings {
+    pub max_file_mb: u32,
+    pub max_total_mb: u32,
+}
+
+impl Default for UploadSettings {
+    fn default() -> Self {
+        Self { max_file_mb: 25, max_total_mb: 100 }
+    }
+}
+
+/// How the worker works; times in seconds.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorkerSettings {
+    pub concurrency: usize,
+    pub lease_seconds: u32,
+    pub grace_seconds: u32,
+}
+
+impl Default for WorkerSettings {
+    fn default() -> Self {
+        Self { concurrency: 4, lease_seconds: 15, grace_seconds: 20 }
+    }
+}
+
+/// The summarizer that the settings choose. Each job opens its own: a model's fences must not repeat.
+#[derive(Debug, Clone)]
+pub enum SummarizerChoice {
+    BuiltIn,
+    Model(ModelSettings),
+}
+
+impl SummarizerChoice {
+    /// Prepares a summarizer for one job; nothing is sent yet.
+    pub fn open(&self) -> Result<Box<dyn Summarizer>, SummarizeError> {
+        Ok(match self {
+            Self::BuiltIn => Box::new(ExtractiveSummarizer),
+            Self::Model(settings) => Box::new(ModelSummarizer::new(settings.clone(), rand::random())?),
+        })
+    }
+
+    /// What it is called on screens.
+    pub fn identity(&self) -> Result<Identity, SummarizeError> {
+        Ok(self.open()?.identity())
+    }
+}
+
+impl Settings {
+    /// Reads the settings of a data folder.
+    pub fn load(data: &Path) -> anyhow::Result<Self> {
+        let path = data.join(FILE);
+        let file = File::from(path.clone()).format(FileFormat::Toml).required(false);
+        let environment = Environment::with_prefix("RECOUNT").prefix_separator("__").separator("__").try_parsing(true);
+        let settings: Self = Config::builder()
+            .add_source(file)
+            .add_source(environment)
+            .build()
+            .and_then(Config::try_deserialize)
+            .with_context(|| format!("{} (or a RECOUNT__ variable) cannot be understood", path.display()))?;
+        for source in &settings.sources {
+            if source.name.trim().is_empty() {
+                bail!("{}: the source {} has no name.", path.display(), source.path.display());
+            }
+        }
+        Ok(settings)
+    }
+
+    /// The largest upload and the limits of reading.
+    pub fn limits(&self) -> Limits {
+        Limits { max_bytes: self.max_file_bytes(), ..Limits::default() }
+    }
+
+    /// The largest file that may be uploaded, in bytes.
+    pub fn max_file_bytes(&self) -> u64 {
+        u64::from(self.uploads.max_file_mb) * 1_000_000
+    }
+
+    /// The most that one form may hold, in bytes.
+    pub fn max_total_bytes(&self) -> u64 {
+        u64::from(self.uploads.max_total_mb) * 1_000_000
+    }
+
+    /// The sender of all messages.
+    pub fn sender(&self) -> anyhow::Result<Mailbox> {
+        let from = match (&self.mail.smtp, self.mail.channel) {
+            (Some(smtp), ChannelKind::Smtp) => &smtp.from,
+            _ => &self.mail.from,
+        };
+        from.parse().with_context(|| format!("the sender \"{from}\" is not an e-mail address"))
+    }
+
+    /// Opens the channel that messages leave by.
+    pub fn channel(&self, data: &Path) -> anyhow::Result<Arc<dyn Channel>> {
+        Ok(match (self.mail.channel, &self.mail.smtp) {
+            (ChannelKind::Outbox, _) => {
+                let folder = data.join(&self.mail.outbox);
+                Arc::new(Outbox::open(&folder).with_context(|| format!("the outbox {} cannot be made", folder.display()))?)
+            }
+            (ChannelKind::Smtp, Some(smtp)) => Arc::new(Smtp::new(smtp)?),
+            (ChannelKind::Smtp, None) => bail!("mail.channel is \"smtp\", but there is no [mail.smtp] with a host."),
+        })
+    }
+
+    /// The summarizer that is chosen, checked.
+    pub fn summarizer(&self) -> anyhow::Result<SummarizerChoice> {
+        let choice = match &self.model {
+            None => SummarizerChoice::BuiltIn,
+            Some(model) => SummarizerChoice::Model(model.settings()),
+        };
+        choice.open().context("the model's settings cannot work")?;
+        Ok(choice)
+    }
+}
+
+impl ModelSetting {
+    fn settings(&self) -> ModelSettings {
+        let mut settings = ModelSettings::new(self.provider, self.model.clone());
+        settings.base_url.clone_from(&self.base_url);
+        settings.api_key.clone_from(&self.api_key);
+        settings.context_tokens = self.context_tokens.unwrap_or(settings.context_tokens);
+        settings.max_output_tokens = self.max_output_tokens.unwrap_or(settings.max_output_tokens);
+        settings.temperature = self.temperature.or(settings.temperature);
+        settings.idle_timeout = self.idle_seconds.map_or(settings.idle_timeout, Duration::from_secs);
+        settings.max_timeout = self.max_seconds.map_or(settings.max_timeout, Duration::from_secs);
+        settings.max_attempts = self.max_attempts.unwrap_or(settings.max_attempts);
+        settings
+    }
+}

@@ -1,0 +1,31 @@
+//! What can go wrong in the store. "Not found" is never an error: it is `None`.
+
+use app::contract::Refusal;
+
+/// A failed call of the store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The contract says no; nothing was changed.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The database could not be asked, or said no.
+    #[error("database: {0}")]
+    Driver(#[from] sqlx::Error),
+    /// The migrations could not be applied.
+    #[error("migration: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    /// A row holds what the program never writes.
+    #[error("inconsistent data in {table}.{column}, row {row}")]
+    Inconsistent { table: &'static str, column: &'static str, row: String },
+    /// A guarded write changed another number of rows than it must.
+    #[error("{what}: expected one row, changed {rows}")]
+    Affected { what: &'static str, rows: u64 },
+    /// A value could not be turned into JSON or back.
+    #[error("json: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Fails unless exactly one row was changed: a lost race is an error, never silence.
+pub(super) fn one_row(what: &'static str, rows: u64) -> Result<(), StoreError> {
+    if rows == 1 { Ok(()) } else { Err(StoreError::Affected { what, rows }) }
+}

@@ -1,0 +1,90 @@
+//! All SQL, one file per aggregate. Nothing outside this module knows which database there is.
+
+mod content;
+pub(crate) mod db;
+mod effects;
+mod error;
+mod forms;
+mod jobs;
+mod record;
+mod sessions;
+mod sign_in_failures;
+mod tokens;
+mod users;
+
+pub use content::{CollectedDocument, Message, Report};
+pub use effects::{EffectEntry, EffectFilter};
+pub use error::StoreError;
+pub use forms::{NewUpload, Upload};
+pub use jobs::{Claim, Heartbeat, JobTx};
+pub use record::{JobRow, Record, StepTimes};
+pub use sessions::{SESSION_LIFETIME, SessionLine, SignedInSession};
+pub use tokens::TokenLine;
+pub use users::{NewUser, User};
+
+use crate::{
+    bus::{Bus, JobChanged},
+    clock::SharedClock,
+    mail::compose::message_id,
+};
+use db::Db;
+use std::path::Path;
+
+/// The store: the database, the clock that stamps its rows, and the bus that tells of changes.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) db: Db,
+    pub(crate) clock: SharedClock,
+    bus: Bus,
+    mail_domain: String,
+}
+
+impl Store {
+    /// Opens the SQLite file at `path`, making and migrating it as needed. `mail_domain` is the right side of Message-IDs.
+    pub async fn open(path: &Path, clock: SharedClock, mail_domain: &str) -> Result<Self, StoreError> {
+        Ok(Self { db: Db::open_sqlite(path).await?, clock, bus: Bus::default(), mail_domain: mail_domain.to_owned() })
+    }
+
+    /// Where changes of jobs are announced.
+    pub fn bus(&self) -> &Bus {
+        &self.bus
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        db::read!(self.db, conn => sqlx::query("select 1 from jobs limit 1").fetch_optional(conn).await)?;
+        Ok(())
+    }
+
+    /// Closes the database.
+    pub async fn close(&self) {
+        self.db.close().await;
+    }
+
+    /// Announces changes that other processes commit (the command line, say), until `stop` is done. Looks once a second, at
+    /// a counter that costs no query.
+    pub async fn relay_foreign_changes(&self, stop: tokio_util::sync::CancellationToken) -> Result<(), StoreError> {
+        let mut watcher = self.db.watcher().await?;
+        let mut seen = self.db.data_version(&mut watcher).await?;
+        while stop.run_until_cancelled(tokio::time::sleep(std::time::Duration::from_secs(1))).await.is_some() {
+            let version = self.db.data_version(&mut watcher).await?;
+            if version != seen {
+                seen = version;
+                for (id, version) in self.open_versions().await? {
+                    self.bus.publish(JobChanged { id, version });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A Message-ID (RFC 5322 3.6.4) that nobody can guess: 128 random bits.
+    fn new_message_id(&self) -> String {
+        message_id(rand::random(), &self.mail_domain)
+    }
+}

@@ -1,0 +1,207 @@
+//! A job's rows, turned into the contract's record. What the program never writes is an error that names its place.
+
+use super::{
+    StoreError,
+    db::{Tx, within},
+};
+use crate::{
+    id::{JobId, ReportId, RequestKey, UserId},
+    job::Spec,
+};
+use app::contract::{Effect, EffectKind, Failure, Job, NotDone, Outcome, Phase, Step, StepKind, StepState};
+use chrono::{DateTime, Utc};
+use sqlx::FromRow;
+use std::collections::HashMap;
+
+/// The columns of a job that the contract does not know.
+#[derive(Debug, Clone)]
+pub struct JobRow {
+    pub id: JobId,
+    pub owner_id: UserId,
+    pub request_key: RequestKey,
+    pub owner_email: String,
+    pub spec: Spec,
+    pub version: i64,
+    pub lease_owner: Option<String>,
+    pub lease_expires_at: Option<DateTime<Utc>>,
+    pub created_at: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub finished_at: Option<DateTime<Utc>>,
+    pub cancel_requested_at: Option<DateTime<Utc>>,
+    pub cancel_requested_by: Option<String>,
+    pub report_id: Option<ReportId>,
+}
+
+/// When a step began and ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepTimes {
+    pub started_at: Option<DateTime<Utc>>,
+    pub ended_at: Option<DateTime<Utc>>,
+}
+
+/// One job, whole.
+#[derive(Debug, Clone)]
+pub struct Record {
+    pub row: JobRow,
+    pub job: Job,
+    /// In the order of the steps.
+    pub times: Vec<StepTimes>,
+    /// What each effect is aimed at: a recipient, a model.
+    pub targets: HashMap<u32, String>,
+    pub message_ids: HashMap<u32, String>,
+    pub effect_times: HashMap<u32, DateTime<Utc>>,
+}
+
+#[derive(FromRow)]
+struct JobColumns {
+    id: JobId,
+    owner_id: UserId,
+    request_key: RequestKey,
+    owner_email: String,
+    spec: String,
+    phase: String,
+    version: i64,
+    epoch: i64,
+    lease_owner: Option<String>,
+    lease_expires_at: Option<DateTime<Utc>>,
+    lost_claims: i64,
+    failed_step: Option<String>,
+    failure: Option<String>,
+    created_at: DateTime<Utc>,
+    started_at: Option<DateTime<Utc>>,
+    finished_at: Option<DateTime<Utc>>,
+    cancel_requested_at: Option<DateTime<Utc>>,
+    cancel_requested_by: Option<String>,
+    report_id: Option<ReportId>,
+}
+
+#[derive(FromRow)]
+struct StepColumns {
+    kind: String,
+    state: String,
+    done: i64,
+    total: i64,
+    started_at: Option<DateTime<Utc>>,
+    ended_at: Option<DateTime<Utc>>,
+}
+
+#[derive(FromRow)]
+struct EffectColumns {
+    number: i64,
+    kind: String,
+    outcome: String,
+    not_done: Option<String>,
+    attempts: i64,
+    epoch: i64,
+    evidence: Option<String>,
+    target: String,
+    message_id: Option<String>,
+    changed_at: DateTime<Utc>,
+}
+
+/// Reads a job inside a transaction, so that its parts belong together; inside a write transaction nothing can be stale.
+pub(super) async fn load(tx: &mut Tx, id: JobId) -> Result<Option<Record>, StoreError> {
+    let columns: Option<JobColumns> = within!(*tx, conn => sqlx::query_as(
+        "select jobs.id, owner_id, request_key, users.email as owner_email, spec, phase, version, epoch, lease_owner, lease_expires_at, lost_claims,
+                failed_step, failure, jobs.created_at, started_at, finished_at, cancel_requested_at, cancel_requested_by,
+                reports.id as report_id
+         from jobs join users on users.id = jobs.owner_id left join reports on reports.job_id = jobs.id
+         where jobs.id = $1",
+    )
+    .bind(id)
+    .fetch_optional(conn)
+    .await)?;
+    let Some(columns) = columns else { return Ok(None) };
+    let steps: Vec<StepColumns> = within!(*tx, conn => sqlx::query_as("select kind, state, done, total, started_at, ended_at from steps where job_id = $1 order by position")
+            .bind(id)
+            .fetch_all(conn)
+            .await)?;
+    let effects: Vec<EffectColumns> = within!(*tx, conn => sqlx::query_as(
+        "select number, kind, outcome, not_done, attempts, epoch, evidence, target, message_id, changed_at
+         from effects where job_id = $1 order by number",
+    )
+    .bind(id)
+    .fetch_all(conn)
+    .await)?;
+    assemble(columns, steps, effects).map(Some)
+}
+
+fn assemble(columns: JobColumns, steps: Vec<StepColumns>, effects: Vec<EffectColumns>) -> Result<Record, StoreError> {
+    let row_name = columns.id.to_string();
+    let wrong = |table, column| StoreError::Inconsistent { table, column, row: row_name.clone() };
+    let times = steps.iter().map(|step| StepTimes { started_at: step.started_at, ended_at: step.ended_at }).collect();
+    let steps: Vec<Step> = steps
+        .iter()
+        .map(|step| {
+            Ok(Step {
+                kind: StepKind::from_name(&step.kind).ok_or_else(|| wrong("steps", "kind"))?,
+                state: StepState::from_name(&step.state).ok_or_else(|| wrong("steps", "state"))?,
+                done: small(step.done).ok_or_else(|| wrong("steps", "done"))?,
+                total: small(step.total).ok_or_else(|| wrong("steps", "total"))?,
+            })
+        })
+        .collect::<Result<_, StoreError>>()?;
+    let in_order = steps.iter().map(|step| step.kind).eq(StepKind::ALL.iter().copied());
+    let steps: [Step; 4] = steps.try_into().ok().filter(|_| in_order).ok_or_else(|| wrong("steps", "position"))?;
+
+    let (mut targets, mut message_ids, mut effect_times) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let mut known = Vec::with_capacity(effects.len());
+    for effect in effects {
+        let number = small(effect.number).ok_or_else(|| wrong("effects", "number"))?;
+        let not_done = match effect.not_done.as_deref() {
+            None => None,
+            Some(name) => Some(NotDone::from_name(name).ok_or_else(|| wrong("effects", "not_done"))?),
+        };
+        known.push(Effect {
+            number,
+            kind: EffectKind::from_name(&effect.kind).ok_or_else(|| wrong("effects", "kind"))?,
+            outcome: Outcome::from_name(&effect.outcome).ok_or_else(|| wrong("effects", "outcome"))?,
+            not_done,
+            attempts: small(effect.attempts).ok_or_else(|| wrong("effects", "attempts"))?,
+            epoch: small(effect.epoch).ok_or_else(|| wrong("effects", "epoch"))?,
+            evidence: effect.evidence,
+        });
+        targets.insert(number, effect.target);
+        effect_times.insert(number, effect.changed_at);
+        message_ids.extend(effect.message_id.map(|id| (number, id)));
+    }
+
+    let failure = match (columns.failed_step.as_deref(), columns.failure) {
+        (Some(step), Some(reason)) => {
+            Some(Failure { step: StepKind::from_name(step).ok_or_else(|| wrong("jobs", "failed_step"))?, reason })
+        }
+        (None, None) => None,
+        _ => return Err(wrong("jobs", "failure")),
+    };
+    let job = Job {
+        phase: Phase::from_name(&columns.phase).ok_or_else(|| wrong("jobs", "phase"))?,
+        epoch: small(columns.epoch).ok_or_else(|| wrong("jobs", "epoch"))?,
+        leased: columns.lease_owner.is_some(),
+        lost_claims: small(columns.lost_claims).ok_or_else(|| wrong("jobs", "lost_claims"))?,
+        cancel_requested: columns.cancel_requested_at.is_some(),
+        steps,
+        effects: known,
+        failure,
+    };
+    let row = JobRow {
+        id: columns.id,
+        owner_id: columns.owner_id,
+        request_key: columns.request_key,
+        owner_email: columns.owner_email,
+        spec: serde_json::from_str(&columns.spec).map_err(|_| wrong("jobs", "spec"))?,
+        version: columns.version,
+        lease_owner: columns.lease_owner,
+        lease_expires_at: columns.lease_expires_at,
+        created_at: columns.created_at,
+        started_at: columns.started_at,
+        finished_at: columns.finished_at,
+        cancel_requested_at: columns.cancel_requested_at,
+        cancel_requested_by: columns.cancel_requested_by,
+        report_id: columns.report_id,
+    };
+    Ok(Record { row, job, times, targets, message_ids, effect_times })
+}
+
+fn small(number: i64) -> Option<u32> {
+    u32::try_from(number).ok()
+}

@@ -1,0 +1,129 @@
+//! API tokens. As with sessions, only the digest of the secret is stored.
+
+use super::{
+    Store, StoreError,
+    db::{read, within},
+    users::{User, UserColumns},
+};
+use crate::{
+    id::{TokenId, UserId},
+    people::secret::Secret,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::FromRow;
+
+/// Use is written down at most this often: a program that polls must not cost a write each time.
+const USED_EVERY: TimeDelta = TimeDelta::minutes(1);
+
+/// A token in the list of a person's tokens.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct TokenLine {
+    pub id: TokenId,
+    pub name: String,
+    pub created_at: DateTime<Utc>,
+    /// To the minute.
+    pub used_at: Option<DateTime<Utc>>,
+}
+
+#[derive(FromRow)]
+struct TokenColumns {
+    id: TokenId,
+    used_at: Option<DateTime<Utc>>,
+    #[sqlx(flatten)]
+    user: UserColumns,
+}
+
+impl Store {
+    /// Makes a token and returns its secret, which cannot be had again.
+    pub async fn create_token(&self, user: UserId, name: &str) -> Result<Secret, StoreError> {
+        let (secret, now) = (Secret::for_token(), self.clock.now());
+        let mut tx = self.db.begin().await?;
+        within!(tx, conn => {
+            sqlx::query("insert into tokens (id, token_hash, user_id, name, created_at) values ($1, $2, $3, $4, $5)")
+                .bind(TokenId::new()).bind(secret.digest()).bind(user).bind(name).bind(now)
+                .execute(conn)
+                .await
+        })?;
+        tx.commit().await?;
+        Ok(secret)
+    }
+
+    /// Whose token it is.
+    pub async fn token_by_secret(&self, secret: &Secret) -> Result<Option<User>, StoreError> {
+        let now = self.clock.now();
+        let columns: Option<TokenColumns> = read!(self.db, conn => {
+            sqlx::query_as(
+                "select tokens.id, tokens.used_at, users.id as user_id, users.email, users.role, users.zone, users.created_at
+                 from tokens join users on users.id = tokens.user_id
+                 where tokens.token_hash = $1",
+            )
+            .bind(secret.digest()).fetch_optional(conn).await
+        })?;
+        let Some(columns) = columns else { return Ok(None) };
+        if columns.used_at.is_none_or(|used_at| now - used_at >= USED_EVERY) {
+            let mut tx = self.db.begin().await?;
+            within!(tx, conn => {
+                sqlx::query("update tokens set used_at = $2 where id = $1").bind(columns.id).bind(now).execute(conn).await
+            })?;
+            tx.commit().await?;
+        }
+        Ok(Some(columns.user.try_into()?))
+    }
+
+    /// A person's tokens, the newest first.
+    pub async fn tokens_of(&self, user: UserId) -> Result<Vec<TokenLine>, StoreError> {
+        Ok(read!(self.db, conn => {
+            sqlx::query_as("select id, name, created_at, used_at from tokens where user_id = $1 order by id desc")
+                .bind(user).fetch_all(conn).await
+        })?)
+    }
+
+    /// Revokes a token of this person; `false` if it is not theirs or already gone.
+    pub async fn delete_token(&self, user: UserId, id: TokenId) -> Result<bool, StoreError> {
+        let mut tx = self.db.begin().await?;
+        let rows = within!(tx, conn => {
+            sqlx::query("delete from tokens where id = $1 and user_id = $2")
+                .bind(id).bind(user).execute(conn).await.map(|done| done.rows_affected())
+        })?;
+        tx.commit().await?;
+        Ok(rows > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::people::{Role, testing::Instance};
+
+    #[tokio::test]
+    async fn a_token_names_its_owner_until_it_is_revoked() {
+        let instance = Instance::new().await;
+        let ada = instance.person("ada@example.org", "correct horse", Role::User).await;
+        let bob = instance.person("bob@example.org", "correct horse", Role::User).await;
+        let secret = instance.store.create_token(ada, "nightly").await.unwrap();
+        assert!(secret.expose().starts_with("rct_"));
+        assert_eq!(instance.store.token_by_secret(&secret).await.unwrap().unwrap().id, ada);
+        assert!(instance.store.token_by_secret(&Secret::for_token()).await.unwrap().is_none());
+
+        let line = instance.store.tokens_of(ada).await.unwrap().remove(0);
+        assert_eq!(line.name, "nightly");
+        assert!(instance.store.tokens_of(bob).await.unwrap().is_empty());
+        assert!(!instance.store.delete_token(bob, line.id).await.unwrap());
+        assert!(instance.store.delete_token(ada, line.id).await.unwrap());
+        assert!(instance.store.token_by_secret(&secret).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn use_is_written_once_a_minute() {
+        let instance = Instance::new().await;
+        let ada = instance.person("ada@example.org", "correct horse", Role::User).await;
+        let secret = instance.store.create_token(ada, "nightly").await.unwrap();
+        assert_eq!(instance.store.tokens_of(ada).await.unwrap()[0].used_at, None);
+        let first = instance.clock_now();
+        for (seconds, expected) in [(0, first), (59, first), (1, first + USED_EVERY)] {
+            instance.clock.advance(TimeDelta::seconds(seconds));
+            instance.store.token_by_secret(&secret).await.unwrap();
+            assert_eq!(instance.store.tokens_of(ada).await.unwrap()[0].used_at, Some(expected));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The words for effects, the same on every screen, in the history, the API and the command line.
+
+use app::{
+    contract::{EffectKind, NotDone, Outcome, Phase, StepState},
+    model::Mark,
+};
+
+/// What an effect is called: "E-mail to anna@example.org".
+pub fn effect_name(kind: EffectKind, number: u32, target: &str) -> String {
+    match kind {
+        EffectKind::Email => format!("E-mail to {target}"),
+        EffectKind::Report => "Report".into(),
+        EffectKind::ModelCall if target.is_empty() => format!("Model call {number}"),
+        EffectKind::ModelCall => target.to_owned(),
+    }
+}
+
+/// The word for an outcome. For e-mail, `done` reads "accepted by the mail service", never more than that.
+pub fn outcome(kind: EffectKind, outcome: Outcome) -> &'static str {
+    match (kind, outcome) {
+        (_, Outcome::NotStarted) => "not started",
+        (_, Outcome::InFlight) => "in flight",
+        (_, Outcome::InDoubt) => "handed over, no answer yet",
+        (EffectKind::Email, Outcome::Done) => "accepted by the mail service",
+        (EffectKind::Report, Outcome::Done) => "saved",
+        (EffectKind::ModelCall, Outcome::Done) => "answered",
+        (EffectKind::Report, Outcome::NotDone) => "not saved",
+        (EffectKind::Email, Outcome::NotDone) => "not sent",
+        (EffectKind::ModelCall, Outcome::NotDone) => "not answered",
+        (_, Outcome::Unconfirmed) => "unconfirmed",
+    }
+}
+
+/// The word for an outcome, with why it was not done.
+pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>) -> &'static str {
+    match not_done {
+        Some(NotDone::Refused) => "refused",
+        Some(NotDone::BrokenOff) => "broken off",
+        Some(NotDone::GaveUp) => "given up",
+        Some(NotDone::Unreached) if kind == EffectKind::ModelCall => "not answered",
+        Some(NotDone::Unreached) => "not handed over",
+        None => outcome(kind, is),
+    }
+}
+
+/// The mark beside an outcome.
+pub fn outcome_mark(outcome: Outcome, not_done: Option<NotDone>) -> Mark {
+    match outcome {
+        Outcome::NotStarted => Mark::Waiting,
+        Outcome::InFlight => Mark::Running,
+        Outcome::InDoubt | Outcome::Unconfirmed => Mark::Doubt,
+        Outcome::Done => Mark::Done,
+        Outcome::NotDone if not_done == Some(NotDone::BrokenOff) => Mark::Stopped,
+        Outcome::NotDone => Mark::Failed,
+    }
+}
+
+/// The mark beside a step.
+pub fn step_mark(state: StepState, stopping: bool) -> Mark {
+    match state {
+        StepState::Pending | StepState::Skipped => Mark::Waiting,
+        StepState::Running if stopping => Mark::Stopping,
+        StepState::Running => Mark::Running,
+        StepState::Done => Mark::Done,
+        StepState::Failed => Mark::Failed,
+        StepState::Stopped => Mark::Stopped,
+    }
+}
+
+/// The mark beside a job: doubt about an e-mail outweighs how the job ended.
+pub fn job_mark(job: &app::contract::Job) -> Mark {
+    if job.phase.is_final() && job.emails().any(|email| email.outcome == Outcome::Unconfirmed) {
+        return Mark::Doubt;
+    }
+    match job.phase {
+        Phase::Queued => Mark::Waiting,
+        Phase::Running => Mark::Running,
+        Phase::Stopping => Mark::Stopping,
+        Phase::Cancelled => Mark::Stopped,
+        Phase::Finished if job.emails().any(|email| email.outcome == Outcome::NotDone) => Mark::Failed,
+        Phase::Finished => Mark::Done,
+        Phase::Failed => Mark::Failed,
+    }
+}
