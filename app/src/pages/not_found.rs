@@ -1,6 +1,6 @@
 //! The answer to an address that names no page.
 
-use crate::{error::AppError, ui::Problem};
+use crate::{error::AppError, ui::problem};
 use leptos::prelude::*;
 
 /// Says that there is nothing here, with status 404.
@@ -8,5 +8,5 @@ use leptos::prelude::*;
 pub fn NotFound() -> impl IntoView {
     #[cfg(feature = "ssr")]
     let _ = super::answer::settle::<()>(Err(AppError::NotFound));
-    view! { <Problem error=AppError::NotFound /> }
+    problem(&AppError::NotFound)
 }

@@ -4,7 +4,7 @@ use crate::{
     error::AppError,
     model::SignInView,
     pages::query,
-    ui::{Field, Notice, Problem, Tone},
+    ui::{Field, Notice, Tone, problem as problem_page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -33,29 +33,29 @@ pub fn SignIn() -> impl IntoView {
     let (problem, email, next) = (query("problem"), query("email"), query("next"));
     let found = Resource::new(|| (), |()| load_sign_in());
     view! {
-        <header class="masthead">
-            <span class="brand">"Recount"</span>
-        </header>
-        <main id="content" class="narrow" tabindex="-1">
-            <Transition>
-                {move || Suspend::new(async move {
-                    match found.await {
-                        Ok(SignInView { first_admin }) => {
-                            view! {
+        <Transition>
+            {move || Suspend::new(async move {
+                match found.await {
+                    Ok(SignInView { first_admin }) => {
+                        view! {
+                            <header class="masthead">
+                                <span class="brand">"Recount"</span>
+                            </header>
+                            <main id="content" class="narrow" tabindex="-1">
                                 <Entrance
                                     first_admin
                                     problem=problem.get_untracked()
                                     email=email.get_untracked()
                                     next=next.get_untracked()
                                 />
-                            }
-                                .into_any()
+                            </main>
                         }
-                        Err(error) => view! { <Problem error /> }.into_any(),
+                            .into_any()
                     }
-                })}
-            </Transition>
-        </main>
+                    Err(error) => problem_page(&error),
+                }
+            })}
+        </Transition>
     }
 }
 

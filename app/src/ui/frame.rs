@@ -3,7 +3,7 @@
 //! The viewer comes with each page's data rather than from a resource of its own: one request per page, and nothing suspends
 //! outside the routes.
 
-use super::Problem;
+use super::problem;
 use crate::{error::AppError, model::Viewer};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ where
                             }
                                 .into_any()
                         }
-                        Err(error) => view! { <Problem error /> }.into_any(),
+                        Err(error) => problem(&error),
                     }
                 })
             }}

@@ -15,5 +15,5 @@ pub use frame::Frame;
 pub use frame::{Framed, Here, page, provide_frame};
 pub use mark::StateMark;
 pub use notice::{Notice, Tone};
-pub use problem::Problem;
+pub use problem::problem;
 pub use time::Time;

@@ -17,10 +17,9 @@ fn heading(error: &AppError) -> &'static str {
 }
 
 /// The page: what happened, and where to go from here.
-#[component]
-pub fn Problem(error: AppError) -> impl IntoView {
-    let title = heading(&error);
-    let sign_in = error == AppError::SignInRequired;
+pub fn problem(error: &AppError) -> AnyView {
+    let title = heading(error);
+    let sign_in = *error == AppError::SignInRequired;
     view! {
         <Title text=title />
         <header class="masthead">
@@ -53,4 +52,5 @@ pub fn Problem(error: AppError) -> impl IntoView {
             </div>
         </main>
     }
+    .into_any()
 }

@@ -309,3 +309,76 @@ fn open(live: Live, id: &str) -> Option<Stream> {
     source.add_event_listener_with_callback("alive", alive.as_ref().unchecked_ref()).ok()?;
     Some(Stream { source, _handlers: [opened, failed, told, alive] })
 }
+
+#[cfg(all(test, feature = "ssr"))]
+mod tests {
+    use super::*;
+    use crate::{
+        contract::Phase,
+        model::{Mark, Moment},
+    };
+
+    fn record(version: i64, phase: Phase) -> JobView {
+        let headline = format!("version {version}");
+        JobView {
+            id: "7".into(),
+            version,
+            as_of: Moment { iso: "2026-11-29T09:43:07Z".into(), text: "29 Nov 2026, 10:43:07".into() },
+            title: "Team month, June 2026".into(),
+            month: "2026-06".into(),
+            phase,
+            mark: Mark::Running,
+            headline,
+            reason: None,
+            waiting_for: None,
+            if_cancelled_now: None,
+            cancel: None,
+            steps: Vec::new(),
+            effects: Vec::new(),
+            coverage: Vec::new(),
+            coverage_summary: None,
+            facts: Vec::new(),
+            history: Vec::new(),
+            report_path: None,
+            again_path: "/?from=7".into(),
+        }
+    }
+
+    fn shown(live: Live) -> i64 {
+        live.job.with_untracked(|job| job.version)
+    }
+
+    #[test]
+    fn no_device_shows_an_older_version_after_a_newer_one() {
+        Owner::new().with(|| {
+            let live = Live::new(record(5, Phase::Running));
+            live.offer(record(4, Phase::Running));
+            assert_eq!(shown(live), 5);
+            live.offer(record(6, Phase::Stopping));
+            live.offer(record(5, Phase::Running));
+            assert_eq!(shown(live), 6);
+            assert!(!live.has_ended());
+        });
+    }
+
+    #[test]
+    fn the_same_version_tells_when_it_was_read_last() {
+        Owner::new().with(|| {
+            let live = Live::new(record(5, Phase::Running));
+            let later = Moment { iso: "2026-11-29T09:44:00Z".into(), text: "29 Nov 2026, 10:44:00".into() };
+            live.offer(JobView { as_of: later.clone(), ..record(5, Phase::Running) });
+            assert_eq!(live.job.with_untracked(|job| job.as_of.clone()), later);
+        });
+    }
+
+    #[test]
+    fn a_job_that_has_ended_is_followed_no_longer() {
+        Owner::new().with(|| {
+            let live = Live::new(record(5, Phase::Running));
+            live.lost.set(true);
+            live.offer(record(6, Phase::Cancelled));
+            assert!(live.has_ended());
+            assert!(!live.lost.get_untracked());
+        });
+    }
+}

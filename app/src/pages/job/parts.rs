@@ -2,7 +2,7 @@
 
 use super::live::{Live, Press};
 use crate::{
-    contract::StepState,
+    contract::{Phase, StepState},
     model::{CoverageLine, EffectLine, HistoryLine, JobView, StepView},
     ui::{StateMark, Time},
 };
@@ -11,8 +11,11 @@ use leptos::{ev::SubmitEvent, html, prelude::*};
 /// Up to this many documents are shown without being asked for.
 const SHOWN_DOCUMENTS: usize = 8;
 
-/// The running step with its numbers, where they are known.
+/// The running step with its numbers, where they are known; a job that is being stopped makes no progress.
 fn progress(job: &JobView) -> Option<StepView> {
+    if job.phase == Phase::Stopping {
+        return None;
+    }
     job.steps.iter().find(|step| step.state == StepState::Running && step.total > 0).cloned()
 }
 

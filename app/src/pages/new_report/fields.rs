@@ -12,17 +12,9 @@ fn invalid(errors: Memo<Vec<String>>) -> impl Fn() -> Option<&'static str> + Cop
     move || errors.with(|all| !all.is_empty()).then_some("true")
 }
 
-/// The id of the control that a field's name in an error stands for.
-fn control(field: &str) -> String {
-    let id = match field {
-        "sources" => "sources",
-        "files" => "files",
-        other => other,
-    };
-    format!("#{id}")
-}
-
 /// Everything that has to be put right, with links to the places, and everything worth knowing.
+///
+/// Each control has the name of its field as its id.
 #[component]
 pub fn Summary(told: Told) -> impl IntoView {
     let errors = told.part(|view| view.errors.clone());
@@ -41,7 +33,7 @@ pub fn Summary(told: Told) -> impl IntoView {
                                     .map(|error| {
                                         view! {
                                             <li>
-                                                <a href=control(&error.field) rel="external">
+                                                <a href=format!("#{}", error.field) rel="external">
                                                     {error.text}
                                                 </a>
                                             </li>

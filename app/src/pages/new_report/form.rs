@@ -108,6 +108,14 @@ pub fn Request(view: NewReportView) -> impl IntoView {
             let _ = form.request_submit_with_submitter(Some(check));
         }
     };
+    // What was typed before the page woke up has told nobody yet.
+    let filled = initial.clone();
+    Effect::new(move |_| {
+        let moved_before = |input: NodeRef<html::Input>, known: &str| input.get().is_some_and(|input| input.value() != known);
+        if moved_before(month, &filled.month) || moved_before(zone, &filled.zone) {
+            moved();
+        }
+    });
     let sent = RwSignal::new(false);
     let submit = move |event: SubmitEvent| {
         if sent.get_untracked() {

@@ -1,0 +1,77 @@
+# The two commands of the README are `make run` and `make test`; each sets up what it needs. `make help` lists the rest.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The command line program must be of exactly the version that the lock file names.
+BINDGEN_VERSION := $(shell sed -n '/^name = "wasm-bindgen"$$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
+TOOLS := target/tools
+BINDGEN := $(TOOLS)/bin/wasm-bindgen
+NODE_MODULES := end2end/node_modules/.package-lock.json
+SITE := target/site/pkg/app.js.br
+WASM := target/wasm32-unknown-unknown/wasm-release/app.wasm
+
+.PHONY: help run test build clean site tools browser lint test-rust test-browser bench
+
+help: ## List the commands
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 — \2/p' Makefile
+
+run: site ## Set up, build and start Recount with a demo on http://127.0.0.1:3000
+	cargo build -p server
+	exec target/debug/recount serve --data target/demo --listen 127.0.0.1:3000 --demo
+
+test: lint test-rust test-browser ## Set up and run every test
+
+build: site ## Build the self-contained binary target/release/recount
+	cargo build --release -p server
+
+lint: tools
+	cargo fmt --all --check
+	cargo clippy -p server --all-targets -- -D warnings
+	cargo clippy -p app --features ssr --all-targets -- -D warnings
+	cargo clippy -p app --lib --features hydrate --target wasm32-unknown-unknown -- -D warnings
+	@test -z "$$(cargo tree -p server --target all -i ring 2>/dev/null)" || { echo "ring is in the tree; TLS is aws-lc-rs everywhere"; exit 1; }
+
+test-rust: ## Run the tests of contract, store and services
+	cargo test -p app --features ssr
+	cargo test -p server
+
+test-browser: site browser ## Run the browser tests
+	cargo build -p server
+	cd end2end && npx playwright test
+
+bench: ## Measure what docs/benchmarks.md reports
+	cargo build --release -p server
+	node end2end/bench.mjs
+
+site: $(SITE)
+
+# The site: style sheet, script and WebAssembly, minified and compressed.
+$(SITE): $(NODE_MODULES) $(BINDGEN) Cargo.lock Cargo.toml app/Cargo.toml $(shell find app/src style end2end/site.mjs -type f)
+	cargo build -p app --lib --features hydrate --target wasm32-unknown-unknown --profile wasm-release
+	rm -rf target/site && mkdir -p target/site/pkg
+	$(BINDGEN) --target web --no-typescript --out-dir target/site/pkg --out-name app $(WASM)
+	node end2end/site.mjs target/site
+
+tools: $(BINDGEN)
+	rustup target add wasm32-unknown-unknown
+
+# Its own lock file names a withdrawn crate, hence no --locked; it runs for a second, hence no optimisation.
+$(BINDGEN): Cargo.lock
+	rustup target add wasm32-unknown-unknown
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+		cargo install wasm-bindgen-cli --version $(BINDGEN_VERSION) --root $(TOOLS)
+	touch $@
+
+$(NODE_MODULES): end2end/package.json end2end/package-lock.json
+	cd end2end && npm ci --no-audit --no-fund
+	touch $@
+
+# The system's Chromium; on Debian it is installed where it is missing.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+		echo "Installing Chromium for the browser tests"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; }
+
+clean: ## Remove everything that was built
+	rm -rf target end2end/node_modules end2end/test-results end2end/playwright-report
