@@ -11,13 +11,13 @@ NODE_MODULES := end2end/node_modules/.package-lock.json
 SITE := target/site/pkg/app.js.br
 WASM := target/wasm32-unknown-unknown/wasm-release/app.wasm
 
-.PHONY: help run test build clean site tools browser lint test-rust test-browser bench
+.PHONY: help run test build clean site tools browser exim lint test-rust test-browser bench
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 — \2/p' Makefile
 
 run: site ## Set up, build and start Recount with a demo on http://127.0.0.1:3000
-	cargo build -p server
+	cargo build --workspace
 	exec target/debug/recount serve --data target/demo --listen 127.0.0.1:3000 --demo
 
 test: lint test-rust test-browser ## Set up and run every test
@@ -27,17 +27,15 @@ build: site ## Build the self-contained binary target/release/recount
 
 lint: tools
 	cargo fmt --all --check
-	cargo clippy -p server --all-targets -- -D warnings
-	cargo clippy -p app --features ssr --all-targets -- -D warnings
+	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p app --lib --features hydrate --target wasm32-unknown-unknown -- -D warnings
 	@test -z "$$(cargo tree -p server --target all -i ring 2>/dev/null)" || { echo "ring is in the tree; TLS is aws-lc-rs everywhere"; exit 1; }
 
-test-rust: ## Run the tests of contract, store and services
-	cargo test -p app --features ssr
-	cargo test -p server
+test-rust: exim ## Run the tests of contract, store, services and the whole program
+	cargo test --workspace
 
 test-browser: site browser ## Run the browser tests
-	cargo build -p server
+	cargo build --workspace
 	cd end2end && npx playwright test
 
 bench: ## Measure what docs/benchmarks.md reports
@@ -67,11 +65,14 @@ $(NODE_MODULES): end2end/package.json end2end/package-lock.json
 	cd end2end && npm ci --no-audit --no-fund
 	touch $@
 
-# The system's Chromium; on Debian it is installed where it is missing.
+# The system's Chromium and a real mail server; on Debian they are installed where they are missing.
 browser:
-	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
-		echo "Installing Chromium for the browser tests"; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; }
+	@command -v chromium >/dev/null || $(call install,chromium)
+
+exim:
+	@test -x /usr/sbin/exim4 || $(call install,exim4-daemon-light)
+
+install = { echo "Installing $(1) for the tests"; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(1) >/dev/null; }
 
 clean: ## Remove everything that was built
 	rm -rf target end2end/node_modules end2end/test-results end2end/playwright-report

@@ -6,8 +6,12 @@
 
 mod change;
 mod effect;
+#[cfg(test)]
+mod explore;
 mod headline;
 mod job;
+#[cfg(test)]
+mod sentences;
 mod step;
 
 pub use change::{Change, changes};

@@ -9,7 +9,7 @@ mod serve;
 use crate::{
     clock::{SharedClock, SystemClock},
     desk::Desk,
-    job::Services,
+    job::{MAIL_PAUSES, Services},
     settings::Settings,
     store::Store,
 };
@@ -110,6 +110,7 @@ pub async fn open_desk(data: &Path, settings: Settings, public_url: &str) -> any
         sender: settings.sender()?,
         public_url: public_url.trim_end_matches('/').to_owned(),
         limits: settings.limits(),
+        mail_pauses: MAIL_PAUSES,
     };
     Ok(Desk::new(Arc::new(services), Arc::new(settings)))
 }

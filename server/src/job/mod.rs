@@ -15,7 +15,7 @@ pub use worker::{Worker, WorkerOptions};
 
 use crate::{extract::Limits, mail::channel::Channel, settings::SummarizerChoice, store::Store};
 use lettre::message::Mailbox;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// What the steps work with.
 #[derive(Clone)]
@@ -28,4 +28,10 @@ pub struct Services {
     /// Where people reach this server; links in messages begin with it. Without a trailing slash.
     pub public_url: String,
     pub limits: Limits,
+    /// The pauses before the second and later rounds of e-mail. After the last round the program gives up.
+    pub mail_pauses: &'static [Duration],
 }
+
+/// The usual [`Services::mail_pauses`]: a mail server that is being restarted, greylisting, a short outage.
+pub const MAIL_PAUSES: &[Duration] =
+    &[Duration::from_secs(2), Duration::from_secs(10), Duration::from_mins(1), Duration::from_mins(5)];

@@ -80,6 +80,9 @@ impl Work {
 pub async fn run_claim(services: Arc<Services>, claim: Claim, lease: TimeDelta, halt: Halt) {
     let id = claim.id;
     let done = CancellationToken::new();
+    // Also when this task panics or is dropped: a watcher left behind would keep the lease alive for ever, and nobody could
+    // recover the job.
+    let _ends_the_watcher = done.clone().drop_guard();
     let watcher = tokio::spawn(watch(services.store.clone(), claim.clone(), lease, halt.clone(), done.clone()));
     let work = Work { services, claim, halt };
     let result = run_steps(&work).await;

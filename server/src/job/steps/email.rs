@@ -21,15 +21,11 @@ use async_trait::async_trait;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The pauses before the second and later rounds. After the last round the program gives up.
-const PAUSES: [Duration; 4] =
-    [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(300)];
-
 /// Runs the step.
 pub async fn run(work: &Work) -> Result<(), StepError> {
     render_messages(work).await?;
     reconcile::unconfirmed_emails(&work.services, work.claim.id).await?;
-    for pause in std::iter::once(Duration::ZERO).chain(PAUSES) {
+    for pause in std::iter::once(Duration::ZERO).chain(work.services.mail_pauses.iter().copied()) {
         let waiting: Vec<u32> =
             record(work).await?.job.emails().filter(|email| email.may_begin()).map(|email| email.number).collect();
         if waiting.is_empty() {
@@ -117,7 +113,7 @@ async fn deliver(work: &Work, effect: &Effect, outgoing: &Outgoing) -> Verdict {
     let stop = Stop { cancel: work.halt.stop.clone(), give_up: work.halt.give_up.clone() };
     let journal = Doubt { work, number: effect.number };
     let channel: &dyn Channel = work.services.channel.as_ref();
-    let exhausted = usize::try_from(effect.attempts).is_ok_and(|attempts| attempts > PAUSES.len());
+    let exhausted = usize::try_from(effect.attempts).is_ok_and(|attempts| attempts > work.services.mail_pauses.len());
     match channel.deliver(outgoing, &journal, &stop).await {
         Delivery::Accepted { evidence, peer } => Verdict::Done(format!("{evidence} ({peer})")),
         Delivery::NotAccepted { phase, evidence, retry } => {

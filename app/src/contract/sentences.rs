@@ -1,0 +1,175 @@
+//! The sentences of the contract, section 8, each for the record that it describes.
+
+use super::{CancelAnswer, Epoch, Job, NotDone, Phase, StepKind, Verdict, changes, headline, if_cancelled_now, waiting_for};
+
+/// A job whose worker is at `step`.
+fn at(step: StepKind, recipients: u32) -> (Job, Epoch) {
+    let mut job = Job::create(recipients);
+    let epoch = job.claim().unwrap();
+    for kind in StepKind::ALL.iter().filter(|kind| **kind < step) {
+        job.complete_step(epoch, *kind).unwrap();
+    }
+    (job, epoch)
+}
+
+/// Sends the e-mail `number` up to the verdict.
+fn send(job: &mut Job, epoch: Epoch, number: u32, verdict: Verdict) {
+    job.begin_effect(epoch, number).unwrap();
+    job.doubt(epoch, number).unwrap();
+    job.settle(epoch, number, verdict).unwrap();
+}
+
+fn accepted() -> Verdict {
+    Verdict::Done("250 2.0.0 queued as ABC123".into())
+}
+
+fn refused() -> Verdict {
+    Verdict::NotDone(NotDone::Refused, "550 5.1.1 no such user".into())
+}
+
+fn unanswered() -> Verdict {
+    Verdict::Unconfirmed("no answer within 10 min".into())
+}
+
+fn cancelled(mut job: Job, epoch: Epoch) -> String {
+    assert_eq!(job.cancel(), CancelAnswer::Accepted);
+    assert_eq!(headline(&job), "Stopping…");
+    job.account(epoch).unwrap();
+    headline(&job)
+}
+
+#[test]
+fn a_waiting_job() {
+    let mut job = Job::create(1);
+    assert_eq!(headline(&job), "Waiting to start");
+    assert_eq!(if_cancelled_now(&job).unwrap(), "If you cancel now, nothing will be saved or sent.");
+    job.cancel();
+    assert_eq!(headline(&job), "Cancelled. Nothing was saved or sent");
+    assert_eq!(if_cancelled_now(&job), None);
+}
+
+#[test]
+fn a_running_job() {
+    let said = [
+        (StepKind::Collect, "Collecting documents"),
+        (StepKind::Summarize, "Summarizing"),
+        (StepKind::Save, "Saving the report"),
+        (StepKind::Email, "E-mailing the link (0 of 3)"),
+    ];
+    for (kind, sentence) in said {
+        assert_eq!(headline(&at(kind, 3).0), sentence);
+    }
+}
+
+#[test]
+fn a_cancel_before_the_save_leaves_nothing() {
+    for kind in [StepKind::Collect, StepKind::Summarize, StepKind::Save] {
+        let (job, epoch) = at(kind, 3);
+        assert_eq!(if_cancelled_now(&job).unwrap(), "If you cancel now, nothing will be saved or sent.");
+        assert_eq!(cancelled(job, epoch), "Cancelled. Nothing was saved or sent");
+    }
+}
+
+#[test]
+fn a_cancel_after_the_save_tells_how_far_the_mail_got() {
+    let (job, epoch) = at(StepKind::Email, 3);
+    assert_eq!(if_cancelled_now(&job).unwrap(), "If you cancel now, the report stays saved; no email goes out.");
+    assert_eq!(cancelled(job.clone(), epoch), "Cancelled. Report saved; email not started");
+
+    let mut one = job.clone();
+    send(&mut one, epoch, 2, accepted());
+    assert_eq!(
+        if_cancelled_now(&one).unwrap(),
+        "If you cancel now, 1 of 3 messages is already with the mail server; the others will not be sent."
+    );
+    assert_eq!(cancelled(one, epoch), "Cancelled. Report saved; email accepted for 1 of 3");
+
+    let mut broken_off = job.clone();
+    broken_off.begin_effect(epoch, 2).unwrap();
+    broken_off.settle(epoch, 2, Verdict::NotDone(NotDone::BrokenOff, "before the dot".into())).unwrap();
+    assert_eq!(cancelled(broken_off, epoch), "Cancelled. Report saved; email not sent");
+
+    let mut doubtful = job;
+    send(&mut doubtful, epoch, 2, unanswered());
+    assert_eq!(cancelled(doubtful, epoch), "Cancelled. Report saved; email outcome unconfirmed");
+}
+
+#[test]
+fn a_stopping_job_says_what_it_waits_for() {
+    let (mut job, epoch) = at(StepKind::Email, 3);
+    job.begin_effect(epoch, 2).unwrap();
+    job.doubt(epoch, 2).unwrap();
+    job.cancel();
+    let waiting = waiting_for(&job).unwrap();
+    assert!(waiting.contains("has not answered yet") && waiting.contains("other 2 will not be sent"), "{waiting}");
+    let (mut calling, epoch) = at(StepKind::Summarize, 1);
+    calling.begin_model_call(epoch).unwrap();
+    calling.cancel();
+    assert_eq!(waiting_for(&calling).unwrap(), "Closing the stream from the model.");
+}
+
+#[test]
+fn a_cancel_that_prevents_nothing_came_too_late() {
+    let (mut job, epoch) = at(StepKind::Email, 1);
+    job.begin_effect(epoch, 2).unwrap();
+    job.doubt(epoch, 2).unwrap();
+    assert_eq!(job.cancel(), CancelAnswer::Accepted);
+    job.settle(epoch, 2, accepted()).unwrap();
+    job.account(epoch).unwrap();
+    assert_eq!(job.phase, Phase::Finished);
+    assert_eq!(headline(&job), "The cancel came too late. Report saved; email accepted by the mail service");
+}
+
+#[test]
+fn a_finished_job() {
+    let finish = |verdicts: Vec<Verdict>| {
+        let count = u32::try_from(verdicts.len()).unwrap();
+        let (mut job, epoch) = at(StepKind::Email, count);
+        for (number, verdict) in (2..).zip(verdicts) {
+            send(&mut job, epoch, number, verdict);
+        }
+        job.complete_step(epoch, StepKind::Email).unwrap();
+        headline(&job)
+    };
+    assert_eq!(finish(vec![accepted(), accepted()]), "Report saved; email accepted by the mail service");
+    assert_eq!(finish(vec![accepted(), refused(), accepted()]), "Report saved; email refused for 1 of 3");
+    assert_eq!(finish(vec![accepted(), unanswered()]), "Report saved; email outcome unconfirmed");
+    let gave_up = Verdict::NotDone(NotDone::GaveUp, "no connection".into());
+    assert_eq!(finish(vec![accepted(), gave_up.clone()]), "Report saved; email accepted for 1 of 2");
+    assert_eq!(finish(vec![gave_up]), "Report saved; email not sent");
+}
+
+#[test]
+fn a_failed_job() {
+    let (mut job, epoch) = at(StepKind::Summarize, 1);
+    job.fail(epoch, "The model refused.").unwrap();
+    assert_eq!(headline(&job), "Failed while summarizing. Nothing was saved or sent");
+    let (mut job, epoch) = at(StepKind::Email, 2);
+    send(&mut job, epoch, 2, accepted());
+    job.fail(epoch, "The disk is full.").unwrap();
+    assert_eq!(headline(&job), "Failed while e-mailing the link. Report saved; email accepted for 1 of 2");
+}
+
+#[test]
+fn progress_never_shrinks() {
+    let (mut job, epoch) = at(StepKind::Collect, 1);
+    job.progress(epoch, 5, 12).unwrap();
+    job.progress(epoch, 2, 3).unwrap();
+    assert_eq!((job.step(StepKind::Collect).done, job.step(StepKind::Collect).total), (5, 12));
+    job.recover().unwrap();
+    let epoch = job.claim().unwrap();
+    job.progress(epoch, 1, 12).unwrap();
+    assert_eq!(job.step(StepKind::Collect).done, 5);
+}
+
+#[test]
+fn the_history_is_what_differs() {
+    let before = Job::create(1);
+    let mut after = before.clone();
+    after.claim().unwrap();
+    assert_eq!(changes(&before, &after).len(), 2);
+    let mut cancelled = after.clone();
+    cancelled.cancel();
+    assert_eq!(changes(&after, &cancelled).len(), 2);
+    assert!(changes(&cancelled, &cancelled).is_empty());
+}
