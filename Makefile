@@ -38,9 +38,8 @@ test-browser: site browser ## Run the browser tests
 	cargo build --workspace
 	cd end2end && npx playwright test
 
-bench: ## Measure what docs/benchmarks.md reports
-	cargo build --release -p server
-	node end2end/bench.mjs
+bench: build ## Measure what docs/benchmarks.md reports
+	cargo bench -p server --bench latency
 
 site: $(SITE)
 

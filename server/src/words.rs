@@ -4,6 +4,16 @@ use app::{
     contract::{EffectKind, NotDone, Outcome, Phase, StepState},
     model::Mark,
 };
+use std::fmt::Write;
+
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing into a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
 
 /// What an effect is called: "E-mail to anna@example.org".
 pub fn effect_name(kind: EffectKind, number: u32, target: &str) -> String {

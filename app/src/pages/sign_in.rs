@@ -22,7 +22,8 @@ fn sentence(problem: &str) -> Option<&'static str> {
         "credentials" => Some("That e-mail address and password do not belong together. Check both and try again."),
         "throttled" => Some("Too many attempts. Wait a few minutes, then try again."),
         "code" => Some("That is not the code from the terminal. Copy it from where the server was started."),
-        "weak" => Some("That password is too short or too easily guessed. Take at least 12 characters."),
+        "weak" => Some("That password is too short or too easily guessed. Take at least 10 characters."),
+        "email" => Some("That is not an e-mail address. Write it like anna@example.org."),
         _ => Some("That did not work. Try again."),
     }
 }
@@ -115,14 +116,14 @@ fn Entrance(first_admin: bool, problem: String, email: String, next: String) -> 
                     aria-describedby="email-hint email-error"
                 />
             </Field>
-            <Field id="password" label="Password" hint=if first_admin { "At least 12 characters." } else { "" }>
+            <Field id="password" label="Password" hint=if first_admin { "At least 10 characters." } else { "" }>
                 <input
                     id="password"
                     name="password"
                     type="password"
                     required=true
                     autocomplete=password
-                    minlength=first_admin.then_some("12")
+                    minlength=first_admin.then_some("10")
                     aria-describedby="password-hint password-error"
                 />
             </Field>

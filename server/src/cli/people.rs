@@ -225,7 +225,8 @@ mod tests {
     #[tokio::test]
     async fn a_token_needs_a_person() {
         let instance = Instance::new().await;
-        let options = CreateToken { email: "bob@example.org".into(), name: "x".into() };
+        let data = DataFolder { path: "unused".into() };
+        let options = CreateToken { data, email: "bob@example.org".into(), name: "x".into() };
         let mut output = Vec::new();
         let error = create_token(&instance.store, &options, &mut output).await.unwrap_err();
         assert!(error.to_string().starts_with("Nobody has the address bob@example.org."));

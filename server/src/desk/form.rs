@@ -210,7 +210,7 @@ impl Desk {
             let checked = form.sources.contains(&known.id);
             let (count_text, in_month, unreadable) = match period {
                 None => (String::new(), 0, false),
-                Some(period) => self.count(known.folder.clone(), period.clone()).await,
+                Some(period) => self.count(known.folder.clone(), *period).await,
             };
             if checked {
                 found += in_month;
@@ -231,7 +231,7 @@ impl Desk {
                 n => format!("{n} in {month}"),
             };
             if count.not_looked_at > 0 {
-                text.push_str(&format!(", {} not looked at yet", count.not_looked_at));
+                text = format!("{text}, {} not looked at yet", count.not_looked_at);
             }
             Ok::<_, crate::source::SourceError>((text, count.in_month))
         });

@@ -168,8 +168,7 @@ impl Desk {
             facts.push(Fact { term: "Dated".into(), text: format!("{date}, by {rule}") });
         }
         if let Some(sha256) = document.sha256 {
-            let hex: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
-            facts.push(Fact { term: "SHA-256".into(), text: hex });
+            facts.push(Fact { term: "SHA-256".into(), text: words::hex(&sha256) });
         }
         facts.extend(document.coverage.reason.map(|text| Fact { term: "Read in part".into(), text }));
         Ok(DocumentView {

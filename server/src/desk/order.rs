@@ -43,10 +43,13 @@ pub fn with_ids(folders: Vec<Folder>) -> Vec<AllowedFolder> {
         let plain: String = folder.name.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
         let plain = plain.trim_matches('-').to_owned();
         let taken = |id: &str| known.iter().any(|other| other.id == id);
-        let id = std::iter::once(plain.clone())
-            .chain((2_u32..).map(|n| format!("{plain}-{n}")))
-            .find(|id| !id.is_empty() && !taken(id))
-            .unwrap_or(plain);
+        let plain = if plain.is_empty() { "folder" } else { &plain };
+        let mut id = plain.to_owned();
+        let mut n = 1;
+        while taken(&id) {
+            n += 1;
+            id = format!("{plain}-{n}");
+        }
         known.push(AllowedFolder { id, folder });
     }
     known

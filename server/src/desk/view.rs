@@ -108,7 +108,7 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
         StepState::Pending if kind == StepKind::Email => {
             format!("not started, {}", if emails == 1 { "1 recipient".into() } else { format!("{emails} recipients") })
         }
-        StepState::Pending => "not started".into(),
+        StepState::Pending | StepState::Skipped => "not started".into(),
         StepState::Running if total > 0 => format!("{done} of {}", count(total)),
         StepState::Running if stopping => "stopping".into(),
         StepState::Running => "started".into(),
@@ -119,7 +119,6 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
         StepState::Failed => "failed".into(),
         StepState::Stopped if total > 0 => format!("stopped at {done} of {}", count(total)),
         StepState::Stopped => "stopped".into(),
-        StepState::Skipped => "not started".into(),
     };
     let unproved =
         kind == StepKind::Email && job.emails().any(|email| matches!(email.outcome, Outcome::Unconfirmed | Outcome::InDoubt));

@@ -175,7 +175,7 @@ fn read_attachment(part: &MessagePart<'_>, limits: &Limits, draft: &mut Draft, a
         }
         Ok(()) => draft.note(format!("{label} has no text")),
         Err(Refusal::Unreadable(why) | Refusal::Locked(why) | Refusal::TooLarge(why) | Refusal::NoText(why)) => {
-            draft.note(format!("{label} was not read: {why}"))
+            draft.note(format!("{label} was not read: {why}"));
         }
     }
 }

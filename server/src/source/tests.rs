@@ -5,7 +5,7 @@ use std::path::Path;
 
 use chrono_tz::Tz;
 
-use super::count::count;
+use super::count::{Count, count};
 use super::*;
 use crate::extract::Limits;
 use crate::period::Period;
@@ -192,7 +192,7 @@ fn counting_follows_the_same_rules_as_collecting() {
     let month = "2026-06".parse().unwrap();
     let berlin = Period::new(month, Tz::Europe__Berlin).unwrap();
     let found = count(&source, &berlin, &Limits::default(), GO_ON);
-    assert_eq!(found, super::count::Count { in_month: 5, other_months: 1, unreadable: 1, ..Default::default() });
+    assert_eq!(found, Count { in_month: 5, other_months: 1, unreadable: 1, ..Default::default() });
     let utc = Period::new(month, Tz::UTC).unwrap();
     assert_eq!(count(&source, &utc, &Limits::default(), GO_ON).in_month, 4);
 }

@@ -264,7 +264,7 @@ impl Store {
         for id in ids {
             let Some(mut change) = self.change_job(id).await? else { continue };
             // Read again under the lock: the worker may have prolonged its lease in between.
-            if !change.lease.as_ref().is_some_and(|(_, until)| *until < change.now) {
+            if change.lease.as_ref().is_none_or(|(_, until)| *until >= change.now) {
                 continue;
             }
             let recovery = change.job.recover()?;
@@ -354,7 +354,7 @@ impl JobTx {
         self.store_steps().await?;
         self.store_effects().await?;
         for change in &found {
-            let entry = self.describe(change);
+            let entry = self.describe(*change);
             remember(&mut self.tx, id, now, &entry).await?;
         }
         for note in std::mem::take(&mut self.notes) {
@@ -456,8 +456,8 @@ impl JobTx {
     }
 
     /// The history's sentence for a change.
-    fn describe(&self, change: &Change) -> String {
-        match *change {
+    fn describe(&self, change: Change) -> String {
+        match change {
             Change::CancelRequested => {
                 format!("Cancel accepted, asked for by {}", self.cancel_by())
             }

@@ -123,10 +123,10 @@ pub(super) async fn load(tx: &mut Tx, id: JobId) -> Result<Option<Record>, Store
     .bind(id)
     .fetch_all(conn)
     .await)?;
-    assemble(columns, steps, effects).map(Some)
+    assemble(columns, &steps, effects).map(Some)
 }
 
-fn assemble(columns: JobColumns, steps: Vec<StepColumns>, effects: Vec<EffectColumns>) -> Result<Record, StoreError> {
+fn assemble(columns: JobColumns, steps: &[StepColumns], effects: Vec<EffectColumns>) -> Result<Record, StoreError> {
     let row_name = columns.id.to_string();
     let wrong = |table, column| StoreError::Inconsistent { table, column, row: row_name.clone() };
     let times = steps.iter().map(|step| StepTimes { started_at: step.started_at, ended_at: step.ended_at }).collect();

@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{task::spawn_blocking, time::Instant};
 
 /// The longest that one document may take to read.
-const MAX_READING: Duration = Duration::from_secs(120);
+const MAX_READING: Duration = Duration::from_mins(2);
 /// Progress is written at most this often: each time is a commit.
 const PROGRESS_EVERY: Duration = Duration::from_millis(150);
 /// Front matter and a mail's header end within this many bytes.
@@ -66,7 +66,7 @@ async fn list(work: &Work) -> Result<(Vec<Origin>, Vec<CollectedDocument>), Step
             let listing = opened.as_ref().map(|source| source.list(&|| stop.is_cancelled())).ok();
             (folder, opened, listing)
         });
-        let (folder, opened, listing) = work.unless_stopped(listing).await?.map_err(ended_abnormally)?;
+        let (folder, opened, listing) = work.unless_stopped(listing).await?.map_err(|error| ended_abnormally(&error))?;
         match (opened, listing) {
             (Ok(source), Some(listing)) => {
                 troubles.extend(
@@ -84,7 +84,7 @@ async fn list(work: &Work) -> Result<(Vec<Origin>, Vec<CollectedDocument>), Step
     Ok((origins, troubles))
 }
 
-fn ended_abnormally(error: tokio::task::JoinError) -> StepError {
+fn ended_abnormally(error: &tokio::task::JoinError) -> StepError {
     tracing::error!(%error, "reading a document ended abnormally");
     StepError::Failed(
         "Something went wrong on our side while reading a document. It has been written to the server's log.".into(),
@@ -108,7 +108,7 @@ fn line(source: &str, name: &str, coverage: Coverage) -> CollectedDocument {
 /// Reads one document off the async threads; a cancel does not wait for it.
 async fn read(work: &Work, origin: Origin, period: &Period) -> Result<CollectedDocument, StepError> {
     let limits = work.services.limits;
-    let period = period.clone();
+    let period = *period;
     let (source, name) = match &origin {
         Origin::Folder(source, entry) => (source.name().to_owned(), entry.name.clone()),
         Origin::Upload(upload) => (UPLOADS.to_owned(), upload.name.clone()),
@@ -124,13 +124,11 @@ async fn read(work: &Work, origin: Origin, period: &Period) -> Result<CollectedD
             examine(UPLOADS, &upload.name, by_hand, None, &bytes.unwrap_or_default(), &period, &limits)
         }
     });
-    match work.unless_stopped(tokio::time::timeout(MAX_READING, reading)).await? {
-        Ok(read) => read.map_err(ended_abnormally),
-        Err(_) => {
-            let why = format!("reading it took longer than {} s", MAX_READING.as_secs());
-            Ok(line(&source, &name, Coverage::because(Outcome::Unreadable, why)))
-        }
+    if let Ok(read) = work.unless_stopped(tokio::time::timeout(MAX_READING, reading)).await? {
+        return read.map_err(|error| ended_abnormally(&error));
     }
+    let why = format!("reading it took longer than {} s", MAX_READING.as_secs());
+    Ok(line(&source, &name, Coverage::because(Outcome::Unreadable, why)))
 }
 
 /// A month that a person gave.
@@ -243,7 +241,7 @@ fn nothing_found(work: &Work, documents: &[CollectedDocument]) -> String {
     let mut sentence = format!("No documents for {} in {place}.", spec.month.title());
     if !unusable.is_empty() {
         let list: Vec<String> = unusable.into_iter().map(|(label, count)| format!("{count} {label}")).collect();
-        sentence.push_str(&format!(" Not usable: {}.", list.join(", ")));
+        sentence = format!("{sentence} Not usable: {}.", list.join(", "));
     }
     sentence
 }

@@ -8,6 +8,7 @@ use crate::{
     report::{DocumentLine, ReportContent, TimeLine, render_html, render_markdown},
     store::{CollectedDocument, StoreError},
     summarizer::Draft,
+    words,
 };
 use app::contract::StepKind;
 use serde_json::json;
@@ -57,17 +58,13 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
     Ok(())
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn document_line(document: &CollectedDocument) -> DocumentLine {
     DocumentLine {
         number: document.number,
         name: document.name.clone(),
         date: document.date.clone(),
         rule: document.dated_by.clone(),
-        sha256: document.sha256.as_deref().map(hex),
+        sha256: document.sha256.as_deref().map(words::hex),
         coverage: document.coverage.outcome.label().to_lowercase(),
         reason: document.coverage.reason.clone(),
     }
@@ -76,7 +73,7 @@ fn document_line(document: &CollectedDocument) -> DocumentLine {
 fn provenance(document: &CollectedDocument) -> serde_json::Value {
     json!({
         "number": document.number, "source": document.source, "name": document.name, "title": document.title,
-        "date": document.date, "dated_by": document.dated_by, "sha256": document.sha256.as_deref().map(hex),
+        "date": document.date, "dated_by": document.dated_by, "sha256": document.sha256.as_deref().map(words::hex),
         "coverage": document.coverage,
     })
 }
