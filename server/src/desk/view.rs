@@ -41,10 +41,12 @@ pub fn moment(at: DateTime<Utc>, zone: Tz) -> Moment {
     }
 }
 
-/// A span of time in words: "0.3 s", "1 min 12 s".
+/// A span of time in words: "under 0.1 s", "0.3 s", "1 min 12 s".
 pub fn duration(span: TimeDelta) -> String {
     let tenths = span.num_milliseconds().max(0) / 100;
-    if tenths < 600 {
+    if tenths == 0 {
+        "under 0.1 s".into()
+    } else if tenths < 600 {
         format!("{}.{} s", tenths / 10, tenths % 10)
     } else {
         format!("{} min {} s", tenths / 600, (tenths / 10) % 60)
@@ -236,6 +238,7 @@ mod tests {
 
     #[test]
     fn spans_read_as_people_say_them() {
+        assert_eq!(duration(TimeDelta::milliseconds(34)), "under 0.1 s");
         assert_eq!(duration(TimeDelta::milliseconds(340)), "0.3 s");
         assert_eq!(duration(TimeDelta::milliseconds(12_050)), "12.0 s");
         assert_eq!(duration(TimeDelta::seconds(72)), "1 min 12 s");

@@ -9,7 +9,7 @@ mod steps;
 mod watch;
 mod worker;
 
-pub use spec::{SourceSpec, Spec};
+pub use spec::{SourceSpec, Spec, full_title};
 pub use steps::collect::whole_month;
 pub use worker::{Worker, WorkerOptions};
 

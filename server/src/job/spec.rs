@@ -31,6 +31,11 @@ pub struct SourceSpec {
 impl Spec {
     /// "Team month, June 2026", or "June 2026" for a report without a name.
     pub fn full_title(&self) -> String {
-        if self.title.is_empty() { self.month.title() } else { format!("{}, {}", self.title, self.month.title()) }
+        full_title(&self.title, self.month)
     }
+}
+
+/// What a report is called: its own title and the month, or the month alone.
+pub fn full_title(title: &str, month: Month) -> String {
+    if title.is_empty() { month.title() } else { format!("{title}, {}", month.title()) }
 }

@@ -1,7 +1,7 @@
 //! The effect history across all jobs, for administrators.
 
 use super::{Store, StoreError, db::read};
-use crate::id::JobId;
+use crate::{id::JobId, job::full_title};
 use app::contract::{EffectKind, NotDone, Outcome};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
@@ -43,6 +43,7 @@ struct Columns {
     message_id: Option<String>,
     changed_at: DateTime<Utc>,
     job_title: Option<String>,
+    job_month: Option<String>,
     owner_email: Option<String>,
 }
 
@@ -56,7 +57,7 @@ impl Store {
         let rows: Vec<Columns> = read!(self.db, conn => {
             sqlx::query_as(
                 "select effects.job_id, number, kind, outcome, not_done, evidence, target, message_id, changed_at,
-                        jobs.title as job_title, users.email as owner_email
+                        jobs.title as job_title, jobs.month as job_month, users.email as owner_email
                  from effects left join jobs on jobs.id = effects.job_id left join users on users.id = jobs.owner_id
                  where outcome <> 'not_started' and ($1 is null or outcome = $1) and ($2 is null or kind = $2)
                    and ($3 is null or (changed_at, effects.job_id, number) < ($3, $4, $5))
@@ -75,7 +76,7 @@ impl Store {
         let rows: Vec<Columns> = read!(self.db, conn => {
             sqlx::query_as(
                 "select effects.job_id, number, kind, outcome, not_done, evidence, target, message_id, changed_at,
-                        jobs.title as job_title, users.email as owner_email
+                        jobs.title as job_title, jobs.month as job_month, users.email as owner_email
                  from effects left join jobs on jobs.id = effects.job_id left join users on users.id = jobs.owner_id
                  where outcome in ('in_flight', 'in_doubt', 'unconfirmed')
                  order by changed_at desc, effects.job_id desc, number desc",
@@ -125,7 +126,10 @@ fn entry(row: Columns) -> Result<EffectEntry, StoreError> {
         target: row.target,
         message_id: row.message_id,
         changed_at: row.changed_at,
-        job_title: row.job_title.unwrap_or_else(|| "a deleted job".into()),
+        job_title: match (row.job_title, row.job_month) {
+            (Some(title), Some(month)) => full_title(&title, month.parse().map_err(|_| wrong("job_month"))?),
+            _ => "a deleted job".into(),
+        },
         owner_email: row.owner_email.unwrap_or_default(),
     })
 }

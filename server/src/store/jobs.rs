@@ -333,7 +333,7 @@ impl JobTx {
         let lease = self.lease.take().filter(|_| self.job.leased);
         let started = row.started_at.or_else(|| (self.job.phase == Phase::Running).then_some(now));
         let finished = row.finished_at.or_else(|| self.job.phase.is_final().then_some(now));
-        let (cancel_at, cancel_by) = self.cancel.take().unzip();
+        let (cancel_at, cancel_by) = self.cancel.clone().unzip();
         let (lease_owner, lease_until) = lease.unzip();
         let (failed_step, failure) = self.job.failure.as_ref().map(|f| (f.step.name(), f.reason.clone())).unzip();
         let rows = within!(self.tx, conn => {
