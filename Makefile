@@ -29,7 +29,7 @@ lint: tools
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p app --lib --features hydrate --target wasm32-unknown-unknown -- -D warnings
-	@test -z "$$(cargo tree -p server --target all -i ring 2>/dev/null)" || { echo "ring is in the tree; TLS is aws-lc-rs everywhere"; exit 1; }
+	@test -z "$$(cargo tree --workspace --target all -i ring 2>/dev/null)" || { echo "ring is in the tree; TLS is aws-lc-rs everywhere"; exit 1; }
 
 test-rust: exim ## Run the tests of contract, store, services and the whole program
 	cargo test --workspace

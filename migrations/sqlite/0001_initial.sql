@@ -118,7 +118,7 @@ create table effects (
     created_at text not null,
     changed_at text not null,
     primary key (job_id, number),
-    constraint effects_done_has_evidence check (outcome <> 'done' or evidence <> ''),
+    constraint effects_done_has_evidence check (outcome <> 'done' or coalesce(evidence, '') <> ''),
     constraint effects_not_done_has_reason check ((outcome = 'not_done') = (not_done is not null)),
     constraint effects_doubt_is_email check (outcome <> 'in_doubt' or kind = 'email')
 ) strict;

@@ -395,7 +395,7 @@ impl Job {
         let nothing_prevented = self.steps.iter().all(|step| {
             step.state == StepState::Done
                 || (step.kind == StepKind::Email
-                    && step.state == StepState::Running
+                    && self.report_saved()
                     && self.emails().all(|email| email.is_settled() && email.outcome != Outcome::Unconfirmed))
         });
         if nothing_prevented {

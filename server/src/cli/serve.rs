@@ -6,6 +6,7 @@ use crate::{
     job::{Worker, WorkerOptions},
     people::first_admin::FirstAdmin,
     settings::Settings,
+    store::Store,
 };
 use anyhow::{Context, bail};
 use chrono::TimeDelta;
@@ -31,6 +32,9 @@ pub struct Serve {
 
 /// How long open requests may take to end at a shutdown.
 const LINGER: Duration = Duration::from_secs(5);
+/// How long a form that was not sent is kept.
+const KEEP_DRAFTS: TimeDelta = TimeDelta::days(7);
+const CLEAN_EVERY: Duration = Duration::from_hours(6);
 
 impl Serve {
     /// Serves until SIGTERM or Ctrl-C. Jobs under way are then finished or handed back, never lost.
@@ -71,6 +75,8 @@ impl Serve {
             }
         });
 
+        let cleaner = tokio::spawn(clean(store.clone(), shutdown.clone()));
+
         println!("Recount is at {public_url}");
         if let Some(code) = first_admin.code() {
             println!("Nobody can sign in yet. Open {public_url}/sign-in and make the first admin with the code {code}");
@@ -95,8 +101,23 @@ impl Serve {
         worker.await?;
         let _ = tokio::time::timeout(LINGER, server).await;
         let _ = relay.await;
+        let _ = cleaner.await;
         store.close().await;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Forgets forms that were left lying, at the start and every few hours, until `stop`.
+async fn clean(store: Store, stop: CancellationToken) {
+    loop {
+        match store.clean_drafts(store.clock().now() - KEEP_DRAFTS).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "forgot {count} forms and files that never became a job"),
+            Err(error) => tracing::warn!(%error, "forms that were left lying could not be removed"),
+        }
+        if stop.run_until_cancelled(tokio::time::sleep(CLEAN_EVERY)).await.is_none() {
+            return;
+        }
     }
 }
 

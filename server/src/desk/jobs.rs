@@ -59,10 +59,11 @@ impl Desk {
 
     /// A job in words.
     pub async fn show_job(&self, who: &Viewer, id: JobId) -> Result<JobView, DeskError> {
-        // The lists first: what they say is never newer than the record that is shown with them.
+        // The record first: the lists may then be newer than its version, which the next version puts right, but never older,
+        // which nothing would.
+        let record = self.visible(who, id).await?;
         let coverage = self.store().coverage(id).await?;
         let history = self.store().history(id).await?;
-        let record = self.visible(who, id).await?;
         let reader = Reader::new(&who.email, &who.zone);
         let mut view = job_view(&record, &coverage, &history, &reader, self.store().clock().now());
         view.facts.insert(3.min(view.facts.len()), app::model::Fact { term: "Summarizer".into(), text: self.summarizer_name() });

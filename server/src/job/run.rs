@@ -72,7 +72,10 @@ impl Work {
 
     /// Waits for `work`, or drops it at once when the job has to stop.
     pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, StepError> {
-        self.halt.stop.run_until_cancelled(work).await.ok_or(StepError::Stopped)
+        let result = self.halt.stop.run_until_cancelled(work).await.ok_or(StepError::Stopped)?;
+        // Work that has seen the stop by itself ends early, with half a result.
+        self.check()?;
+        Ok(result)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
 };
 use chrono::TimeDelta;
 use std::time::Duration;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 use tokio_util::sync::CancellationToken;
 
 /// How a claim's work is told to stop.
@@ -29,7 +29,8 @@ pub async fn watch(store: Store, claim: Claim, lease: TimeDelta, halt: Halt, don
     let mut bus = store.bus().subscribe();
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut beat = interval((lease / 3).to_std().unwrap_or(LOOK));
+    let every = (lease / 3).to_std().unwrap_or(LOOK);
+    let mut beat = interval_at(Instant::now() + every, every);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let seen = tokio::select! {
