@@ -34,8 +34,8 @@ struct World {
 }
 
 impl World {
-    fn start(recipients: u32) -> Self {
-        Self { job: Job::create(recipients), workers: Default::default(), reports: 0, accepted: vec![0; recipients as usize + 2] }
+    fn start(recipients: u32, hold: bool) -> Self {
+        Self { job: Job::create(recipients, hold), workers: Default::default(), reports: 0, accepted: vec![0; recipients as usize + 2] }
     }
 
     /// Every world that one event leads to, with the event's name.
@@ -43,6 +43,9 @@ impl World {
         let mut found = Vec::new();
         self.with("cancel", &mut found, |world| {
             world.job.cancel();
+        });
+        self.with("the hold ends", &mut found, |world| {
+            let _ = world.job.end_hold();
         });
         if self.job.leased {
             self.with("the lease expires", &mut found, |world| {
@@ -182,6 +185,12 @@ fn check_world(world: &World) {
         assert!(!is(effect, Outcome::Done) || effect.evidence.as_deref().is_some_and(|text| !text.is_empty()), "6: {world:#?}");
         assert_eq!(is(effect, Outcome::NotDone), effect.not_done.is_some(), "{world:#?}");
     }
+    // A hold is nobody's work: a cancel in it is always clean.
+    if job.is_held() {
+        let mut cancelled = job.clone();
+        assert_eq!(cancelled.cancel(), CancelAnswer::Accepted);
+        assert_eq!(cancelled.phase, Phase::Cancelled, "{world:#?}");
+    }
     // 8: whatever has died, a stopping job ends with its lease.
     if job.phase == Phase::Stopping {
         let mut recovered = job.clone();
@@ -200,7 +209,8 @@ fn check_world(world: &World) {
 /// What must hold between a world and what follows it.
 fn check_event(name: &str, before: &World, after: &World) {
     let (old, new) = (&before.job, &after.job);
-    let started = |kind: StepKind| old.step(kind).state != StepState::Running && new.step(kind).state == StepState::Running;
+    let runs = |job: &Job, kind| job.step(kind).is_some_and(|step| step.state == StepState::Running);
+    let started = |kind: StepKind| !runs(old, kind) && runs(new, kind);
     if old.cancel_requested {
         // 1: after a cancel no step starts, and no effect begins or becomes doubtful.
         assert!(StepKind::ALL.iter().all(|kind| !started(*kind)), "1, {name}: {before:#?}");
@@ -229,15 +239,15 @@ fn check_event(name: &str, before: &World, after: &World) {
     }
 }
 
-fn explore(recipients: u32) -> usize {
-    let start = World::start(recipients);
+fn explore(recipients: u32, hold: bool) -> usize {
+    let start = World::start(recipients, hold);
     let mut seen = HashSet::from([start.clone()]);
     let mut waiting = VecDeque::from([start]);
     while let Some(world) = waiting.pop_front() {
         check_world(&world);
         for (name, next) in world.next() {
-            // The search is bounded by the claims; more of them repeat what two have shown.
-            if next.job.epoch > 2 {
+            // The search is bounded by the claims; more of them repeat what two have shown. A hold takes one of its own.
+            if next.job.epoch > 2 + u32::from(hold) {
                 continue;
             }
             check_event(name, &world, &next);
@@ -251,16 +261,16 @@ fn explore(recipients: u32) -> usize {
 
 #[test]
 fn the_invariants_hold_in_every_interleaving() {
-    for recipients in [1, 2] {
-        let states = explore(recipients);
-        println!("{recipients} recipients, two workers: {states} states explored");
+    for (recipients, hold) in [(1, false), (1, true), (2, false)] {
+        let states = explore(recipients, hold);
+        println!("{recipients} recipients, two workers, hold: {hold}: {states} states explored");
         assert!(states > 1_000, "the search has become trivial: {states}");
     }
 }
 
 #[test]
 fn every_transition_refuses_a_lost_lease_without_a_trace() {
-    let mut job = Job::create(1);
+    let mut job = Job::create(1, false);
     let old = job.claim().unwrap();
     job.recover().unwrap();
     job.claim().unwrap();

@@ -58,6 +58,7 @@ pub fn headline(job: &Job) -> String {
             StepKind::Collect => "Collecting documents".into(),
             StepKind::Summarize => "Summarizing".into(),
             StepKind::Save => "Saving the report".into(),
+            StepKind::Hold => "Report saved; email not sent yet".into(),
             StepKind::Email => {
                 let emails = Emails::of(job);
                 format!("E-mailing the link ({} of {})", emails.accepted, emails.total)
@@ -126,7 +127,7 @@ pub fn waiting_for(job: &Job) -> Option<String> {
         _ if open(EffectKind::ModelCall) > 0 => "Closing the stream from the model.".into(),
         StepKind::Collect => "Waiting until the document that is being read is put away.".into(),
         StepKind::Summarize => "Waiting until the summarizer has stopped.".into(),
-        StepKind::Save => "Waiting for the database: the report was being saved.".into(),
+        StepKind::Save | StepKind::Hold => "Waiting for the database: the report was being saved.".into(),
         StepKind::Email => "Waiting until the worker has put the mail away.".into(),
     })
 }

@@ -96,14 +96,16 @@ pub struct Job {
     pub lost_claims: u32,
     /// Written once; never taken back.
     pub cancel_requested: bool,
-    pub steps: [Step; 4],
+    /// In their order; a hold only where one was asked for.
+    pub steps: Vec<Step>,
     pub effects: Vec<Effect>,
     pub failure: Option<Failure>,
 }
 
 impl Job {
-    /// A new job: one effect for the report and one for each recipient, none of them started.
-    pub fn create(recipients: u32) -> Self {
+    /// A new job: one effect for the report and one for each recipient, none of them started. With `hold` the e-mail waits
+    /// until [`Job::end_hold`].
+    pub fn create(recipients: u32, hold: bool) -> Self {
         let mut effects = vec![Effect::not_started(1, EffectKind::Report)];
         effects.extend((0..recipients).map(|n| Effect::not_started(n + 2, EffectKind::Email)));
         Self {
@@ -112,24 +114,33 @@ impl Job {
             leased: false,
             lost_claims: 0,
             cancel_requested: false,
-            steps: [StepKind::Collect, StepKind::Summarize, StepKind::Save, StepKind::Email].map(Step::pending),
+            steps: StepKind::ALL.iter().filter(|kind| hold || **kind != StepKind::Hold).map(|kind| Step::pending(*kind)).collect(),
             effects,
             failure: None,
         }
     }
 
-    /// The step with this kind.
-    pub fn step(&self, kind: StepKind) -> &Step {
-        &self.steps[kind as usize]
+    /// The step with this kind, if the job has one.
+    pub fn step(&self, kind: StepKind) -> Option<&Step> {
+        self.steps.iter().find(|step| step.kind == kind)
     }
 
-    fn step_mut(&mut self, kind: StepKind) -> &mut Step {
-        &mut self.steps[kind as usize]
+    fn running_step(&mut self) -> Option<&mut Step> {
+        self.steps.iter_mut().find(|step| step.state == StepState::Running)
     }
 
-    /// The step that a worker is at.
+    fn next_step(&mut self) -> Option<&mut Step> {
+        self.steps.iter_mut().find(|step| step.state == StepState::Pending)
+    }
+
+    /// The step that the job is at.
     pub fn current_step(&self) -> Option<StepKind> {
         self.steps.iter().find(|step| step.state == StepState::Running).map(|step| step.kind)
+    }
+
+    /// Whether the e-mail waits for its time or for an approval.
+    pub fn is_held(&self) -> bool {
+        self.phase == Phase::Running && self.current_step() == Some(StepKind::Hold)
     }
 
     /// The effect with this number.
@@ -155,13 +166,16 @@ impl Job {
         if !matches!(self.phase, Phase::Queued | Phase::Running) || self.leased {
             return Err(Refusal::LeaseLost);
         }
-        let Some(next) = self.steps.iter().find(|step| step.state == StepState::Pending).map(|step| step.kind) else {
+        if self.is_held() {
+            return Err(Refusal::OutOfOrder("a held job waits for the end of its hold"));
+        }
+        let Some(next) = self.next_step() else {
             return Err(Refusal::OutOfOrder("a claimable job has a pending step"));
         };
+        next.state = StepState::Running;
         self.phase = Phase::Running;
         self.epoch += 1;
         self.leased = true;
-        self.step_mut(next).state = StepState::Running;
         Ok(self.epoch)
     }
 
@@ -178,8 +192,7 @@ impl Job {
     /// Reports progress of the running step; smaller numbers than the recorded ones are ignored.
     pub fn progress(&mut self, epoch: Epoch, done: u32, total: u32) -> Result<(), Refusal> {
         self.may_go_on(epoch)?;
-        let Some(kind) = self.current_step() else { return Err(Refusal::OutOfOrder("no step is running")) };
-        let step = self.step_mut(kind);
+        let Some(step) = self.running_step() else { return Err(Refusal::OutOfOrder("no step is running")) };
         step.total = step.total.max(total);
         step.done = step.done.max(done).min(step.total);
         Ok(())
@@ -259,7 +272,8 @@ impl Job {
         }
     }
 
-    /// The running step is done: its result is committed with this. The next step starts, or the job is finished.
+    /// The running step is done: its result is committed with this. The next step starts, or the job is finished. Before a
+    /// hold the worker gives the job back.
     ///
     /// Completing the save is what makes the report exist; the caller inserts its row in the same transaction.
     pub fn complete_step(&mut self, epoch: Epoch, kind: StepKind) -> Result<(), Refusal> {
@@ -280,15 +294,34 @@ impl Job {
             }
         }
         self.lost_claims = 0;
-        let step = self.step_mut(kind);
-        step.state = StepState::Done;
-        step.total = step.total.max(step.done);
-        step.done = step.total;
-        match self.steps.iter().find(|step| step.state == StepState::Pending).map(|step| step.kind) {
-            Some(next) => self.step_mut(next).state = StepState::Running,
+        self.finish_running_step();
+        match self.next_step() {
+            Some(next) => {
+                next.state = StepState::Running;
+                self.leased = next.kind != StepKind::Hold;
+            }
             None => self.end(Phase::Finished),
         }
         Ok(())
+    }
+
+    /// The hold is over, by the clock or by a person: the job may be claimed again, for its e-mail.
+    pub fn end_hold(&mut self) -> Result<(), Refusal> {
+        if self.cancel_requested {
+            return Err(Refusal::CancelRequested);
+        }
+        if !self.is_held() {
+            return Err(Refusal::OutOfOrder("only a held job's hold can end"));
+        }
+        self.finish_running_step();
+        Ok(())
+    }
+
+    fn finish_running_step(&mut self) {
+        if let Some(step) = self.running_step() {
+            step.state = StepState::Done;
+            step.done = step.total;
+        }
     }
 
     /// The running step gives up for good.
@@ -302,9 +335,9 @@ impl Job {
     }
 
     fn fail_at_current_step(&mut self, reason: &str) {
-        if let Some(kind) = self.current_step() {
-            self.step_mut(kind).state = StepState::Failed;
-            self.failure = Some(Failure { step: kind, reason: reason.to_owned() });
+        if let Some(step) = self.running_step() {
+            step.state = StepState::Failed;
+            self.failure = Some(Failure { step: step.kind, reason: reason.to_owned() });
         }
         self.end(Phase::Failed);
     }
@@ -385,8 +418,8 @@ impl Job {
 
     fn put_back(&mut self) {
         self.leased = false;
-        if let Some(kind) = self.current_step() {
-            self.step_mut(kind).state = StepState::Pending;
+        if let Some(step) = self.running_step() {
+            step.state = StepState::Pending;
         }
     }
 
@@ -399,13 +432,11 @@ impl Job {
                     && self.emails().all(|email| email.is_settled() && email.outcome != Outcome::Unconfirmed))
         });
         if nothing_prevented {
-            let email = self.step_mut(StepKind::Email);
-            email.state = StepState::Done;
-            email.done = email.total;
+            self.finish_running_step();
             self.end(Phase::Finished);
         } else {
-            if let Some(kind) = self.current_step() {
-                self.step_mut(kind).state = StepState::Stopped;
+            if let Some(step) = self.running_step() {
+                step.state = StepState::Stopped;
             }
             self.end(Phase::Cancelled);
         }

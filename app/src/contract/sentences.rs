@@ -4,10 +4,11 @@ use super::{CancelAnswer, Epoch, Job, NotDone, Phase, StepKind, Verdict, changes
 
 /// A job whose worker is at `step`.
 fn at(step: StepKind, recipients: u32) -> (Job, Epoch) {
-    let mut job = Job::create(recipients);
+    let mut job = Job::create(recipients, false);
     let epoch = job.claim().unwrap();
-    for kind in StepKind::ALL.iter().filter(|kind| **kind < step) {
-        job.complete_step(epoch, *kind).unwrap();
+    while job.current_step() != Some(step) {
+        let kind = job.current_step().unwrap();
+        job.complete_step(epoch, kind).unwrap();
     }
     (job, epoch)
 }
@@ -40,7 +41,7 @@ fn cancelled(mut job: Job, epoch: Epoch) -> String {
 
 #[test]
 fn a_waiting_job() {
-    let mut job = Job::create(1);
+    let mut job = Job::create(1, false);
     assert_eq!(headline(&job), "Waiting to start");
     assert_eq!(if_cancelled_now(&job).unwrap(), "If you cancel now, nothing will be saved or sent.");
     job.cancel();
@@ -92,6 +93,28 @@ fn a_cancel_after_the_save_tells_how_far_the_mail_got() {
     let mut doubtful = job;
     send(&mut doubtful, epoch, 2, unanswered());
     assert_eq!(cancelled(doubtful, epoch), "Cancelled. Report saved; email outcome unconfirmed");
+}
+
+#[test]
+fn a_held_job_waits_without_a_worker_and_stops_cleanly() {
+    let mut job = Job::create(2, true);
+    let epoch = job.claim().unwrap();
+    for kind in [StepKind::Collect, StepKind::Summarize, StepKind::Save] {
+        job.complete_step(epoch, kind).unwrap();
+    }
+    assert!(job.is_held() && !job.leased);
+    assert_eq!(headline(&job), "Report saved; email not sent yet");
+    assert_eq!(if_cancelled_now(&job).unwrap(), "If you cancel now, the report stays saved; no email goes out.");
+    assert!(job.claim().is_err());
+
+    let mut stopped = job.clone();
+    stopped.cancel();
+    assert_eq!(headline(&stopped), "Cancelled. Report saved; email not started");
+    assert!(stopped.end_hold().is_err());
+
+    job.end_hold().unwrap();
+    assert_eq!(job.claim(), Ok(2));
+    assert_eq!(job.current_step(), Some(StepKind::Email));
 }
 
 #[test]
@@ -155,16 +178,17 @@ fn progress_never_shrinks() {
     let (mut job, epoch) = at(StepKind::Collect, 1);
     job.progress(epoch, 5, 12).unwrap();
     job.progress(epoch, 2, 3).unwrap();
-    assert_eq!((job.step(StepKind::Collect).done, job.step(StepKind::Collect).total), (5, 12));
+    let collect = |job: &Job| job.step(StepKind::Collect).map(|step| (step.done, step.total));
+    assert_eq!(collect(&job), Some((5, 12)));
     job.recover().unwrap();
     let epoch = job.claim().unwrap();
     job.progress(epoch, 1, 12).unwrap();
-    assert_eq!(job.step(StepKind::Collect).done, 5);
+    assert_eq!(collect(&job), Some((5, 12)));
 }
 
 #[test]
 fn the_history_is_what_differs() {
-    let before = Job::create(1);
+    let before = Job::create(1, false);
     let mut after = before.clone();
     after.claim().unwrap();
     assert_eq!(changes(&before, &after).len(), 2);

@@ -13,11 +13,14 @@ pub enum StepKind {
     Summarize,
     /// Saves the report; decided by one transaction.
     Save,
+    /// Waits before the e-mail goes out, for a while or for an approval. No worker holds the job meanwhile, so a cancel in it is
+    /// always clean. Only jobs that were asked to wait have this step.
+    Hold,
     /// Hands one message per recipient to the mail service.
     Email,
 }
 
-named!(StepKind { Collect => "collect", Summarize => "summarize", Save => "save", Email => "email" });
+named!(StepKind { Collect => "collect", Summarize => "summarize", Save => "save", Hold => "hold", Email => "email" });
 
 impl StepKind {
     /// The word for the step in the middle of a sentence: "Failed while …".
@@ -26,6 +29,7 @@ impl StepKind {
             Self::Collect => "collecting documents",
             Self::Summarize => "summarizing",
             Self::Save => "saving the report",
+            Self::Hold => "holding the e-mail",
             Self::Email => "e-mailing the link",
         }
     }
@@ -36,6 +40,7 @@ impl StepKind {
             Self::Collect => "Collect",
             Self::Summarize => "Summarize",
             Self::Save => "Save",
+            Self::Hold => "Hold",
             Self::Email => "E-mail",
         }
     }
@@ -47,7 +52,7 @@ impl StepKind {
 pub enum StepState {
     /// Not reached yet; recovery also puts an unfinished step back here.
     Pending,
-    /// A worker that holds the lease is at it.
+    /// A worker that holds the lease is at it; a hold runs by itself.
     Running,
     /// Its result is committed.
     Done,
