@@ -74,6 +74,8 @@ create table jobs (
     lease_owner text,
     lease_expires_at text,
     lost_claims integer not null,
+    -- When a held job's e-mail goes out by itself; null while it waits for an approval, and for jobs that are not held.
+    hold_until text,
     failed_step text,
     failure text,
     created_at text not null,
@@ -94,7 +96,7 @@ create index jobs_open on jobs (phase, id) where finished_at is null;
 create table steps (
     job_id blob not null references jobs (id) on delete cascade,
     position integer not null,
-    kind text not null check (kind in ('collect', 'summarize', 'save', 'email')),
+    kind text not null check (kind in ('collect', 'summarize', 'save', 'hold', 'email')),
     state text not null check (state in ('pending', 'running', 'done', 'failed', 'stopped', 'skipped')),
     done integer not null,
     total integer not null,

@@ -35,7 +35,12 @@ struct World {
 
 impl World {
     fn start(recipients: u32, hold: bool) -> Self {
-        Self { job: Job::create(recipients, hold), workers: Default::default(), reports: 0, accepted: vec![0; recipients as usize + 2] }
+        Self {
+            job: Job::create(recipients, hold),
+            workers: Default::default(),
+            reports: 0,
+            accepted: vec![0; recipients as usize + 2],
+        }
     }
 
     /// Every world that one event leads to, with the event's name.

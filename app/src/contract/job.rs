@@ -114,7 +114,11 @@ impl Job {
             leased: false,
             lost_claims: 0,
             cancel_requested: false,
-            steps: StepKind::ALL.iter().filter(|kind| hold || **kind != StepKind::Hold).map(|kind| Step::pending(*kind)).collect(),
+            steps: StepKind::ALL
+                .iter()
+                .filter(|kind| hold || **kind != StepKind::Hold)
+                .map(|kind| Step::pending(*kind))
+                .collect(),
             effects,
             failure: None,
         }

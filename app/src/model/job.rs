@@ -28,6 +28,8 @@ pub struct JobView {
     pub if_cancelled_now: Option<String>,
     /// The cancel that was accepted.
     pub cancel: Option<CancelRecord>,
+    /// What the e-mail waits for, while it is held.
+    pub hold: Option<HoldView>,
     pub steps: Vec<StepView>,
     pub effects: Vec<EffectLine>,
     /// In JSON they are the job's documents.
@@ -41,6 +43,19 @@ pub struct JobView {
     pub report_path: Option<String>,
     /// The form, filled in like this job.
     pub again_path: String,
+}
+
+/// A held e-mail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldView {
+    /// When it goes out by itself; `None` while it waits for an approval.
+    pub until: Option<Moment>,
+    /// Whole seconds from `as_of` until then.
+    pub seconds_left: Option<u32>,
+    /// The subject of the message.
+    pub subject: String,
+    /// The message as its recipients will read it.
+    pub message: String,
 }
 
 /// Who asked for the cancel, and when.

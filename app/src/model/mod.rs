@@ -8,7 +8,7 @@ mod month;
 mod new_report;
 mod pages;
 
-pub use job::{CancelAnswerView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, StepView};
+pub use job::{CancelAnswerView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, HoldView, JobView, StepView};
 pub use month::{Month, MonthError};
 pub use new_report::{FieldError, NewReportQuery, NewReportView, RecipientCheck, SourceChoice, UploadLine};
 pub use pages::{

@@ -34,6 +34,8 @@ pub struct NewReportView {
     pub recipients: String,
     pub check: RecipientCheck,
     pub instructions: String,
+    /// `none`, `approval`, or a number of seconds.
+    pub hold: String,
     /// Things to know that do not stand in the way: a future month, no documents found.
     pub warnings: Vec<String>,
     pub errors: Vec<FieldError>,
@@ -86,7 +88,7 @@ pub struct RecipientCheck {
 /// A mistake in a field of the form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldError {
-    /// `month`, `zone`, `title`, `sources`, `files`, `recipients`, `instructions`.
+    /// `month`, `zone`, `title`, `sources`, `files`, `recipients`, `instructions`, `hold`.
     pub field: String,
     pub text: String,
 }

@@ -29,6 +29,7 @@ pub fn routes() -> Router<AppState> {
         .route("/api/v1/jobs", get(list).post(create))
         .route("/api/v1/jobs/{id}", get(show))
         .route("/api/v1/jobs/{id}/cancellation", put(cancel))
+        .route("/api/v1/jobs/{id}/approval", put(approve))
         .route("/api/v1/reports/{id}", get(report))
         .route("/api/v1/effects", get(effects))
 }
@@ -48,6 +49,9 @@ struct NewJob {
     recipients: Vec<String>,
     #[serde(default)]
     instructions: String,
+    /// `none` (if left out), `approval`, or a number of seconds, as text.
+    #[serde(default)]
+    hold: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -87,6 +91,7 @@ async fn create(
         sources: new.sources,
         recipients: new.recipients.join(","),
         instructions: new.instructions,
+        hold: new.hold,
         has_files: false,
     };
     match desk.order(&who, key, &order).await? {
@@ -132,6 +137,12 @@ async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Json<CancelAnswerView>, Problem> {
     Ok(Json(Pages::cancel(&desk, &who, id).await?))
+}
+
+/// Ends a hold: the e-mail goes out now. A repetition changes nothing.
+async fn approve(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<JobId>) -> Result<Json<JobView>, Problem> {
+    desk.send_now(&who, id).await?;
+    Ok(Json(desk.show_job(&who, id).await?))
 }
 
 async fn report(

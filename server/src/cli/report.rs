@@ -42,6 +42,9 @@ pub struct Report {
     /// What to look for; models follow it.
     #[arg(long, default_value = "")]
     instructions: String,
+    /// What happens before the e-mail: none, or a number of seconds in which it can still be cancelled.
+    #[arg(long, default_value = "none")]
+    hold: String,
     /// Names the request: a second run with the same key finds the first one's job instead of making another.
     #[arg(long)]
     key: Option<RequestKey>,
@@ -73,6 +76,7 @@ impl Report {
             sources: sources.iter().map(|path| path.display().to_string()).collect(),
             recipients: self.recipients.join(","),
             instructions: self.instructions.clone(),
+            hold: self.hold.clone(),
             has_files: false,
         };
         let key = self.key.unwrap_or_else(RequestKey::new);

@@ -5,7 +5,7 @@ use super::{Desk, DeskError, Order, Ordered, check_recipients, jobs::user_id, vi
 use crate::{
     extract,
     id::{JobId, RequestKey, UserId},
-    job::whole_month,
+    job::{Hold, whole_month},
     period::{Period, parse_zone},
     source::{Source, count, dating::date_document},
     store::Upload,
@@ -16,6 +16,9 @@ use app::{
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
+
+/// How long the form lets an e-mail wait unless told otherwise, in seconds.
+const DEFAULT_HOLD: u32 = 30;
 
 /// The form as it was typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +32,8 @@ pub struct Form {
     /// The addresses that the page had shown when it was sent.
     pub shown_recipients: String,
     pub instructions: String,
+    #[serde(default)]
+    pub hold: String,
     /// Mistakes that are not of a field's value, such as a file that was too large.
     #[serde(default)]
     pub problems: Vec<FieldError>,
@@ -55,6 +60,7 @@ impl Form {
             sources: self.sources.clone(),
             recipients: self.recipients.clone(),
             instructions: self.instructions.clone(),
+            hold: self.hold.clone(),
             has_files,
         }
     }
@@ -111,6 +117,7 @@ impl Desk {
                 shown_recipients: recipients.clone(),
                 recipients,
                 instructions: spec.instructions.unwrap_or_default(),
+                hold: spec.hold.to_string(),
                 ..Form::default()
             };
             return self.fill(who, key, form, false).await;
@@ -124,6 +131,7 @@ impl Desk {
             sources: self.folders.iter().map(|known| known.id.clone()).collect(),
             recipients: who.email.clone(),
             shown_recipients: who.email.clone(),
+            hold: Hold::Countdown(DEFAULT_HOLD).to_string(),
             ..Form::default()
         };
         self.fill(who, key, form, false).await
@@ -190,6 +198,7 @@ impl Desk {
             recipients: form.recipients,
             check,
             instructions: form.instructions,
+            hold: form.hold,
             warnings,
             errors,
             summarizer: self.summarizer_name(),

@@ -7,12 +7,14 @@ use super::{
 };
 use crate::{
     id::{JobId, ReportId, RequestKey, UserId},
+    job::notice,
+    mail::compose::preview,
     store::Record,
 };
 use app::{
     contract::{CancelAnswer, Phase},
     error::AppError,
-    model::{CancelAnswerView, FieldError, JobView, Viewer},
+    model::{CancelAnswerView, FieldError, HoldView, JobView, Viewer},
 };
 
 /// What became of an order.
@@ -66,6 +68,7 @@ impl Desk {
         let history = self.store().history(id).await?;
         let reader = Reader::new(&who.email, &who.zone);
         let mut view = job_view(&record, &coverage, &history, &reader, self.store().clock().now());
+        view.hold = self.hold_view(&record, &reader).await?;
         view.facts.insert(3.min(view.facts.len()), app::model::Fact { term: "Summarizer".into(), text: self.summarizer_name() });
         Ok(view)
     }
@@ -98,6 +101,31 @@ impl Desk {
             won_by,
             job,
         })
+    }
+
+    /// Lets a held e-mail go out now.
+    pub async fn send_now(&self, who: &Viewer, id: JobId) -> Result<(), DeskError> {
+        self.visible(who, id).await?;
+        self.store().send_now(id, &who.email).await?;
+        Ok(())
+    }
+
+    /// What a held job's page shows: the time, and the message as it will go out.
+    async fn hold_view(&self, record: &Record, reader: &Reader) -> Result<Option<HoldView>, DeskError> {
+        if !record.job.is_held() {
+            return Ok(None);
+        }
+        let Some(report) = self.store().report_of_job(record.row.id).await? else { return Ok(None) };
+        let first = record.job.emails().next().and_then(|email| notice(&self.services, record, &report, email.number));
+        let preview = first.map(|notice| preview(&notice)).unwrap_or_default();
+        let until = record.row.hold_until;
+        let left = until.map(|until| (until - self.store().clock().now()).num_seconds().max(0));
+        Ok(Some(HoldView {
+            until: until.map(|at| moment(at, reader.zone)),
+            seconds_left: left.map(|seconds| u32::try_from(seconds).unwrap_or(u32::MAX)),
+            subject: preview.0,
+            message: preview.1,
+        }))
     }
 
     /// The job behind a report that the viewer may read: the owner, administrators, and people whom its link was sent to.

@@ -2,7 +2,7 @@
 //! All mistakes are found at once, each with the field that it belongs to.
 
 use crate::{
-    job::{SourceSpec, Spec},
+    job::{Hold, SourceSpec, Spec, UnknownHold},
     mail::address::{DEFAULT_MAX_RECIPIENTS, RecipientsError, parse_recipients},
     period::{Period, parse_zone},
     source::{Folder, allowed},
@@ -25,6 +25,8 @@ pub struct Order {
     pub sources: Vec<String>,
     pub recipients: String,
     pub instructions: String,
+    /// `none`, `approval`, or a number of seconds.
+    pub hold: String,
     /// Whether files come with it.
     pub has_files: bool,
 }
@@ -102,6 +104,10 @@ pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<Field
     if instructions.chars().count() > MAX_INSTRUCTIONS {
         wrong("instructions", format!("The instructions are longer than {MAX_INSTRUCTIONS} characters. Make them shorter."));
     }
+    let hold = order.hold.parse().unwrap_or_else(|error: UnknownHold| {
+        wrong("hold", error.to_string());
+        Hold::None
+    });
     match (month, errors.is_empty()) {
         (Some(month), true) => Ok(Spec {
             title: title.to_owned(),
@@ -110,6 +116,7 @@ pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<Field
             sources,
             recipients: check.addresses,
             instructions: (!instructions.is_empty()).then(|| instructions.to_owned()),
+            hold,
         }),
         _ => Err(errors),
     }
@@ -178,9 +185,10 @@ mod tests {
             sources: vec!["/etc".into()],
             recipients: "anna@".into(),
             instructions: "x".repeat(MAX_INSTRUCTIONS + 1),
+            hold: "soon".into(),
             has_files: false,
         };
-        assert_eq!(fields(&wrong), ["title", "month", "zone", "sources", "recipients", "instructions"]);
+        assert_eq!(fields(&wrong), ["title", "month", "zone", "sources", "recipients", "instructions", "hold"]);
     }
 
     #[test]

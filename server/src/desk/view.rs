@@ -78,6 +78,7 @@ pub fn job_view(
             .cancel_requested_at
             .zip(row.cancel_requested_by.as_deref())
             .map(|(at, by)| CancelRecord { at: moment(at, reader.zone), by: reader.name(by).to_owned() }),
+        hold: None,
         steps: job
             .steps
             .iter()
@@ -101,7 +102,7 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
     let unit = match kind {
         StepKind::Collect => ("document", "documents"),
         StepKind::Summarize => ("part", "parts"),
-        StepKind::Save => ("", ""),
+        StepKind::Save | StepKind::Hold => ("", ""),
         StepKind::Email => ("message", "messages"),
     };
     let count = |n: u32| format!("{n} {}", if n == 1 { unit.0 } else { unit.1 });
@@ -111,6 +112,7 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
             format!("not started, {}", if emails == 1 { "1 recipient".into() } else { format!("{emails} recipients") })
         }
         StepState::Pending | StepState::Skipped => "not started".into(),
+        StepState::Running if kind == StepKind::Hold => "waiting".into(),
         StepState::Running if total > 0 => format!("{done} of {}", count(total)),
         StepState::Running if stopping => "stopping".into(),
         StepState::Running => "started".into(),
@@ -218,6 +220,9 @@ fn facts(record: &Record, reader: &Reader) -> Vec<Fact> {
     let sources: Vec<&str> = spec.sources.iter().map(|source| source.name.as_str()).collect();
     fact("Documents from", if sources.is_empty() { "uploaded files".into() } else { sources.join(", ") });
     fact("Recipients", spec.recipients.join(", "));
+    if let Some(hold) = spec.hold.describe() {
+        fact("E-mail goes out", hold);
+    }
     if let Some(instructions) = &spec.instructions {
         fact("What to look for", instructions.clone());
     }

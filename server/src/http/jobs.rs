@@ -31,6 +31,7 @@ pub fn routes() -> Router<AppState> {
     Router::new()
         .route("/jobs", post(send).layer(DefaultBodyLimit::max(MAX_BODY)))
         .route("/jobs/{id}/cancellation", post(cancel))
+        .route("/jobs/{id}/approval", post(approve))
         .route("/reports/{id}/report.md", get(markdown))
 }
 
@@ -95,6 +96,7 @@ async fn take_field(desk: &Desk, owner: UserId, sent: &mut Sent, field: Field<'_
         "recipients" => sent.form.recipients = value,
         "shown_recipients" => sent.form.shown_recipients = value,
         "instructions" => sent.form.instructions = value,
+        "hold" => sent.form.hold = value,
         "action" => sent.generate = value == "generate",
         "remove" => sent.remove = value.parse().ok(),
         other => {
@@ -180,6 +182,11 @@ async fn date_by_hand(desk: &Desk, owner: UserId, id: UploadId, month: &str, for
 
 async fn cancel(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<JobId>) -> Result<Redirect, Problem> {
     desk.cancel_job(&who, id).await?;
+    Ok(Redirect::to(&format!("/jobs/{id}")))
+}
+
+async fn approve(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<JobId>) -> Result<Redirect, Problem> {
+    desk.send_now(&who, id).await?;
     Ok(Redirect::to(&format!("/jobs/{id}")))
 }
 

@@ -1,6 +1,7 @@
 //! Jobs at work: the worker that claims them, the four steps, the watcher that carries a cancel into them, and the
 //! accounting for workers that died.
 
+mod hold;
 mod mailing;
 mod reconcile;
 mod run;
@@ -9,6 +10,8 @@ mod steps;
 mod watch;
 mod worker;
 
+pub use hold::{Hold, UnknownHold};
+pub use mailing::notice;
 pub use spec::{SourceSpec, Spec, full_title};
 pub use steps::collect::whole_month;
 pub use worker::{Worker, WorkerOptions};

@@ -1,7 +1,7 @@
 //! One claim from its start to its end: the steps in order, and the accounting when it has to stop.
 
 use super::{
-    Services,
+    Hold, Services,
     steps::{collect, email, save, summarize},
     watch::{Halt, watch},
 };
@@ -104,6 +104,9 @@ async fn run_steps(work: &Work) -> Result<(), StepError> {
             StepKind::Collect => collect::run(work).await?,
             StepKind::Summarize => summarize::run(work).await?,
             StepKind::Save => save::run(work).await?,
+            // Before a hold the save has given the job back; without one there is nothing to do here.
+            StepKind::Hold if work.claim.spec.hold == Hold::None => {}
+            StepKind::Hold => return Ok(()),
             StepKind::Email => email::run(work).await?,
         }
     }

@@ -1,5 +1,6 @@
 //! What a person asked for. Written once, when the job is created.
 
+use super::Hold;
 use app::model::Month;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -16,6 +17,8 @@ pub struct Spec {
     /// Checked addresses, each once.
     pub recipients: Vec<String>,
     pub instructions: Option<String>,
+    #[serde(default)]
+    pub hold: Hold,
 }
 
 /// A folder or a file to read, as it was allowed when the job was created.

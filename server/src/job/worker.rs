@@ -84,6 +84,7 @@ impl Worker {
             tracing::warn!(job = %id, ?recovery, "the worker of job {id} died; accounted for it");
             reconcile::unconfirmed_emails(&self.services, id).await?;
         }
+        store.end_due_holds().await?;
         while jobs.len() < self.options.concurrency {
             let Some(claim) = store.claim_job(&self.name, self.options.lease, self.options.only).await? else { break };
             let halt = Halt { stop: CancellationToken::new(), shutdown: shutdown.clone(), give_up: give_up.clone() };
@@ -95,8 +96,8 @@ impl Worker {
     /// How long nothing can happen that nobody announces.
     async fn pause(&self) -> Duration {
         let store = &self.services.store;
-        let Ok(Some(expiry)) = store.next_expiry().await else { return SWEEP };
-        let until = (expiry - store.clock().now() + TimeDelta::milliseconds(50)).to_std().unwrap_or(Duration::from_millis(50));
+        let Ok(Some(due)) = store.next_due().await else { return SWEEP };
+        let until = (due - store.clock().now() + TimeDelta::milliseconds(50)).to_std().unwrap_or(Duration::from_millis(50));
         until.min(SWEEP)
     }
 }

@@ -73,6 +73,12 @@ pub fn message_id(random: u128, domain: &str) -> String {
     format!("<{random:032x}@{domain}>")
 }
 
+/// Subject and text of the message as its recipient will read them, before it is rendered.
+pub fn preview(notice: &Notice) -> (String, String) {
+    let words = Words::new(notice);
+    (words.subject.clone(), words.text())
+}
+
 /// Renders the message.
 ///
 /// # Errors

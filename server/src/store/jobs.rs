@@ -14,7 +14,7 @@ use super::{
 use crate::{
     bus::JobChanged,
     id::{JobId, ReportId, RequestKey, UserId},
-    job::Spec,
+    job::{Hold, Spec},
 };
 use app::contract::{CancelAnswer, Change, EffectKind, Epoch, Job, Phase, Recovery, StepKind, StepState, changes};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -74,7 +74,7 @@ impl Store {
         }
         let id = JobId::new();
         let recipients = u32::try_from(spec.recipients.len()).unwrap_or(u32::MAX);
-        let job = Job::create(recipients);
+        let job = Job::create(recipients, spec.hold != Hold::None);
         let spec_json = serde_json::to_string(spec)?;
         within!(tx, conn => {
             sqlx::query(
@@ -199,6 +199,7 @@ impl Store {
     pub async fn claim_job(&self, worker: &str, lease: TimeDelta, only: Option<JobId>) -> Result<Option<Claim>, StoreError> {
         const NEXT: &str = "select id from jobs
              where finished_at is null and (phase = 'queued' or (phase = 'running' and lease_owner is null)) and ($1 is null or id = $1)
+               and not exists (select 1 from steps where steps.job_id = jobs.id and steps.kind = 'hold' and steps.state = 'running')
              order by id limit 1";
         // A look without the write lock first: most of the time there is nothing to take.
         let waiting: Option<JobId> = read!(self.db, conn => sqlx::query_scalar(NEXT).bind(only).fetch_optional(conn).await)?;
@@ -275,11 +276,44 @@ impl Store {
         Ok(recovered)
     }
 
-    /// When the next lease expires, if a job is leased.
-    pub async fn next_expiry(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
+    /// When the next lease expires or the next hold ends.
+    pub async fn next_due(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
         Ok(read!(self.db, conn => {
-            sqlx::query_scalar("select min(lease_expires_at) from jobs where finished_at is null").fetch_one(conn).await
+            sqlx::query_scalar(
+                "select min(at) from (
+                     select lease_expires_at as at from jobs where finished_at is null
+                     union all select hold_until from jobs where finished_at is null and lease_owner is null)",
+            )
+            .fetch_one(conn)
+            .await
         })?)
+    }
+
+    /// Ends the holds whose time has come.
+    pub async fn end_due_holds(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let ids: Vec<JobId> = read!(self.db, conn => {
+            sqlx::query_scalar("select id from jobs where finished_at is null and hold_until <= $1 order by id")
+                .bind(now).fetch_all(conn).await
+        })?;
+        for id in ids {
+            let Some(mut change) = self.change_job(id).await? else { continue };
+            // Read again under the lock: somebody may have cancelled or sent meanwhile.
+            if change.job.is_held() && change.before.row.hold_until.is_some_and(|until| until <= change.now) {
+                change.job.end_hold()?;
+                change.commit().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Somebody says that the e-mail goes out now. Returns whether that ended a hold; a repetition ends nothing.
+    pub async fn send_now(&self, id: JobId, by: &str) -> Result<Option<bool>, StoreError> {
+        let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
+        let ended = change.job.end_hold().is_ok();
+        change.note(if ended { format!("Sent now by {by}") } else { format!("Send now pressed by {by}; nothing was held") });
+        change.commit().await?;
+        Ok(Some(ended))
     }
 }
 
@@ -333,6 +367,12 @@ impl JobTx {
         let lease = self.lease.take().filter(|_| self.job.leased);
         let started = row.started_at.or_else(|| (self.job.phase == Phase::Running).then_some(now));
         let finished = row.finished_at.or_else(|| self.job.phase.is_final().then_some(now));
+        let hold_until = match row.spec.hold {
+            _ if !self.job.is_held() => None,
+            _ if self.before.job.is_held() => row.hold_until,
+            Hold::Countdown(seconds) => Some(now + TimeDelta::seconds(seconds.into())),
+            Hold::None | Hold::Approval => None,
+        };
         let (cancel_at, cancel_by) = self.cancel.clone().unzip();
         let (lease_owner, lease_until) = lease.unzip();
         let (failed_step, failure) = self.job.failure.as_ref().map(|f| (f.step.name(), f.reason.clone())).unzip();
@@ -340,12 +380,12 @@ impl JobTx {
             sqlx::query(
                 "update jobs set phase = $3, version = $2 + 1, epoch = $4, lease_owner = $5, lease_expires_at = $6, lost_claims = $7,
                         failed_step = $8, failure = $9, started_at = $10, finished_at = $11,
-                        cancel_requested_at = $12, cancel_requested_by = $13
+                        cancel_requested_at = $12, cancel_requested_by = $13, hold_until = $14
                  where id = $1 and version = $2",
             )
             .bind(id).bind(version).bind(self.job.phase.name()).bind(i64::from(self.job.epoch))
             .bind(lease_owner).bind(lease_until).bind(i64::from(self.job.lost_claims))
-            .bind(failed_step).bind(failure).bind(started).bind(finished).bind(cancel_at).bind(cancel_by)
+            .bind(failed_step).bind(failure).bind(started).bind(finished).bind(cancel_at).bind(cancel_by).bind(hold_until)
             .execute(conn)
             .await
             .map(|done| done.rows_affected())

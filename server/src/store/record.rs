@@ -24,6 +24,8 @@ pub struct JobRow {
     pub version: i64,
     pub lease_owner: Option<String>,
     pub lease_expires_at: Option<DateTime<Utc>>,
+    /// When the hold ends by itself.
+    pub hold_until: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
     pub started_at: Option<DateTime<Utc>>,
     pub finished_at: Option<DateTime<Utc>>,
@@ -67,6 +69,7 @@ struct JobColumns {
     lost_claims: i64,
     failed_step: Option<String>,
     failure: Option<String>,
+    hold_until: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
     started_at: Option<DateTime<Utc>>,
     finished_at: Option<DateTime<Utc>>,
@@ -103,7 +106,7 @@ struct EffectColumns {
 pub(super) async fn load(tx: &mut Tx, id: JobId) -> Result<Option<Record>, StoreError> {
     let columns: Option<JobColumns> = within!(*tx, conn => sqlx::query_as(
         "select jobs.id, owner_id, request_key, users.email as owner_email, spec, phase, version, epoch, lease_owner, lease_expires_at, lost_claims,
-                failed_step, failure, jobs.created_at, started_at, finished_at, cancel_requested_at, cancel_requested_by,
+                failed_step, failure, hold_until, jobs.created_at, started_at, finished_at, cancel_requested_at, cancel_requested_by,
                 reports.id as report_id
          from jobs join users on users.id = jobs.owner_id left join reports on reports.job_id = jobs.id
          where jobs.id = $1",
@@ -141,8 +144,11 @@ fn assemble(columns: JobColumns, steps: &[StepColumns], effects: Vec<EffectColum
             })
         })
         .collect::<Result<_, StoreError>>()?;
-    let in_order = steps.iter().map(|step| step.kind).eq(StepKind::ALL.iter().copied());
-    let steps: [Step; 4] = steps.try_into().ok().filter(|_| in_order).ok_or_else(|| wrong("steps", "position"))?;
+    let has_hold = steps.iter().any(|step| step.kind == StepKind::Hold);
+    let expected = StepKind::ALL.iter().copied().filter(|kind| has_hold || *kind != StepKind::Hold);
+    if !steps.iter().map(|step| step.kind).eq(expected) {
+        return Err(wrong("steps", "position"));
+    }
 
     let (mut targets, mut message_ids, mut effect_times) = (HashMap::new(), HashMap::new(), HashMap::new());
     let mut known = Vec::with_capacity(effects.len());
@@ -192,6 +198,7 @@ fn assemble(columns: JobColumns, steps: &[StepColumns], effects: Vec<EffectColum
         version: columns.version,
         lease_owner: columns.lease_owner,
         lease_expires_at: columns.lease_expires_at,
+        hold_until: columns.hold_until,
         created_at: columns.created_at,
         started_at: columns.started_at,
         finished_at: columns.finished_at,

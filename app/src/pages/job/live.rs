@@ -333,6 +333,7 @@ mod tests {
             waiting_for: None,
             if_cancelled_now: None,
             cancel: None,
+            hold: None,
             steps: Vec::new(),
             effects: Vec::new(),
             coverage: Vec::new(),

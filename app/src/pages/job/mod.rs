@@ -3,6 +3,7 @@
 //! The page is a view of the server's record. Updates change the record in one signal and each part watches only what it
 //! shows, so focus and open sections stay where they are.
 
+mod hold;
 mod live;
 mod parts;
 

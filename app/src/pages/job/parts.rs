@@ -1,6 +1,9 @@
 //! The parts of a job's page. Each watches only what it shows.
 
-use super::live::{Live, Press};
+use super::{
+    hold::Hold,
+    live::{Live, Press},
+};
 use crate::{
     contract::{Phase, StepState},
     model::{CoverageLine, EffectLine, HistoryLine, JobView, StepView},
@@ -41,6 +44,7 @@ pub fn Verdict(live: Live) -> impl IntoView {
                     {move || reason.get().map(|text| view! { <p>{text}</p> })}
                     {move || waiting.get().map(|text| view! { <p>{text}</p> })}
                 </div>
+                <Hold live />
                 {move || progress.get().map(|step| view! { <Progress step /> })}
                 <Cancel live />
                 {move || {

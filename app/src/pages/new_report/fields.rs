@@ -280,6 +280,26 @@ pub fn Recipients(told: Told, value: String, typed: impl Fn(String) + Copy + Sen
     }
 }
 
+/// What happens between the saved report and its e-mail.
+#[component]
+pub fn Hold(told: Told, value: String) -> impl IntoView {
+    let errors = told.errors("hold");
+    let choices =
+        [("30", "Wait 30 seconds"), ("300", "Wait 5 minutes"), ("approval", "Wait for my approval"), ("none", "Do not wait")];
+    let known = choices.iter().any(|(choice, _)| *choice == value);
+    let other = (!known && !value.is_empty())
+        .then(|| view! { <option value=value.clone() selected>{format!("Wait {value} seconds")}</option> });
+    let options = choices.map(|(choice, words)| view! { <option value=choice selected=choice == value>{words}</option> });
+    view! {
+        <Field id="hold" label="Before the e-mail goes out" hint="A cancel in this time is always clean: nothing is sent." errors=errors>
+            <select id="hold" name="hold" aria-describedby="hold-hint hold-error" aria-invalid=invalid(errors)>
+                {options}
+                {other}
+            </select>
+        </Field>
+    }
+}
+
 /// What the report should pay attention to.
 #[component]
 pub fn Instructions(told: Told, value: String) -> impl IntoView {

@@ -2,7 +2,7 @@
 
 use super::{
     check_recipients,
-    fields::{Instructions, Month, Recipients, Sources, Summary, TitleField, Uploads},
+    fields::{Hold, Instructions, Month, Recipients, Sources, Summary, TitleField, Uploads},
     recount,
 };
 use crate::model::{NewReportView, RecipientCheck};
@@ -162,6 +162,7 @@ pub fn Request(view: NewReportView) -> impl IntoView {
             <Sources told sources=initial.sources.clone() />
             <Uploads told uploads=initial.uploads.clone() limit=initial.upload_limit.clone() chosen />
             <Recipients told value=initial.recipients.clone() typed />
+            <Hold told value=initial.hold.clone() />
             <Instructions told value=initial.instructions.clone() />
             <div class="flow tight">
                 <div class="row">

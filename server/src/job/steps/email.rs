@@ -6,13 +6,13 @@
 
 use crate::{
     job::{
-        mailing::outgoing,
+        mailing::{notice, outgoing},
         reconcile,
         run::{StepError, Work},
     },
     mail::{
         channel::{Channel, Delivery, Journal, Outgoing, Phase, Refused, Retry, Stop},
-        compose::{Notice, compose},
+        compose::compose,
     },
     store::{Message, Record, StoreError},
 };
@@ -55,30 +55,15 @@ async fn render_messages(work: &Work) -> Result<(), StepError> {
         .report_of_job(work.claim.id)
         .await?
         .ok_or_else(|| StepError::Failed("The saved report is missing, so there is nothing to link to.".into()))?;
-    let spec = &work.claim.spec;
     let mut change = work.change().await?;
     change.job.may_go_on(work.claim.epoch)?;
     for email in record.job.emails() {
-        let (Some(recipient), Some(message_id)) = (record.targets.get(&email.number), record.message_ids.get(&email.number))
-        else {
-            continue;
-        };
-        let to = recipient.parse().map_err(|_| StepError::Failed(format!("\"{recipient}\" is not an e-mail address.")))?;
-        let notice = Notice {
-            from: services.sender.clone(),
-            to,
-            title: spec.title.clone(),
-            month: spec.month.title(),
-            link: format!("{}/reports/{}", services.public_url, report.id),
-            requested_by: record.row.owner_email.clone(),
-            message_id: message_id.clone(),
-            job: work.claim.id.0,
-            date: report.created_at,
-        };
+        let notice = notice(services, &record, &report, email.number)
+            .ok_or_else(|| StepError::Failed("A recipient's address cannot be read any more. Start the report again.".into()))?;
         let composed = compose(&notice).map_err(|error| StepError::Failed(error.to_string()))?;
         let message = Message {
             sender: services.sender.email.to_string(),
-            recipient: recipient.clone(),
+            recipient: notice.to.to_string(),
             message_id: composed.message_id,
             sha256: composed.sha256.to_vec(),
             bytes: composed.bytes,
