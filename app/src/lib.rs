@@ -6,6 +6,7 @@
 // The types of views nest as deep as the pages do.
 #![recursion_limit = "256"]
 
+pub mod address;
 pub mod contract;
 pub mod error;
 pub mod model;
@@ -65,6 +66,7 @@ pub fn App() -> impl IntoView {
                 <Route path=path!("/reports/:id") view=pages::Report ssr=SsrMode::Async />
                 <Route path=path!("/reports/:id/documents/:number") view=pages::Document ssr=SsrMode::Async />
                 <Route path=path!("/admin/effects") view=pages::Effects ssr=SsrMode::Async />
+                <Route path=path!("/admin/effects/:job/:number") view=pages::OneEffect ssr=SsrMode::Async />
                 <Route path=path!("/account") view=pages::Account ssr=SsrMode::Async />
             </Routes>
         </Router>

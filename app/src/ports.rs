@@ -4,8 +4,8 @@
 use crate::{
     error::AppError,
     model::{
-        AccountView, CancelAnswerView, DocumentView, EffectsView, JobView, JobsView, NewReportQuery, NewReportView,
-        RecipientCheck, ReportView, SignInView, Viewer,
+        AccountView, CancelAnswerView, DocumentView, EffectQuery, EffectView, EffectsView, JobView, JobsView, NewReportQuery,
+        NewReportView, RecipientCheck, ReportView, SignInView, Viewer,
     },
 };
 use async_trait::async_trait;
@@ -36,8 +36,10 @@ pub trait Pages: Send + Sync + 'static {
         start: usize,
         end: usize,
     ) -> Result<DocumentView, AppError>;
-    /// For admins. `outcome` and `kind` are names of the contract, or empty; `before` is a cursor from `older_path`.
-    async fn effects(&self, who: &Viewer, outcome: String, kind: String, before: String) -> Result<EffectsView, AppError>;
+    /// For admins. A filter that cannot be read is no error: the view says what is wrong with it.
+    async fn effects(&self, who: &Viewer, query: EffectQuery) -> Result<EffectsView, AppError>;
+    /// For admins. One effect, by its job's id and its number there.
+    async fn effect(&self, who: &Viewer, job: String, number: String) -> Result<EffectView, AppError>;
     /// How many effects are unconfirmed or in flight, for the navigation; 0 for people who are not admins.
     async fn open_effects(&self, who: &Viewer) -> Result<u32, AppError>;
     /// `flash` names a message that is shown once, such as a new token's secret; empty where there is none.

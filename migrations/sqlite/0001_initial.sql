@@ -145,13 +145,41 @@ create table attempts (
 create unique index attempts_one_live on attempts (job_id, number)
     where outcome in ('in_flight', 'in_doubt', 'unconfirmed', 'done');
 
+-- `effect` is the number of the effect that an entry is about; those entries outlive the deletion of their job as well.
 create table history (
     id integer primary key,
-    job_id blob not null references jobs (id) on delete cascade,
+    job_id blob not null,
+    effect integer,
     at text not null,
     entry text not null
 ) strict;
 create index history_of_job on history (job_id, id);
+create trigger history_of_deleted_job after delete on jobs begin
+    delete from history where job_id = old.id and effect is null;
+end;
+
+-- The history of effects is only ever added to. These fire after the row's own constraints, which therefore speak first.
+create trigger effects_stay after delete on effects begin
+    select raise(abort, 'effects are never deleted');
+end;
+create trigger effects_intent_stays after update of job_id, number, kind, target, message_id, created_at on effects begin
+    select raise(abort, 'the intent of an effect never changes');
+end;
+create trigger effects_done_stay after update on effects when old.outcome = 'done' begin
+    select raise(abort, 'an effect that is done never changes');
+end;
+create trigger attempts_stay after delete on attempts begin
+    select raise(abort, 'attempts are never deleted');
+end;
+create trigger attempts_settled_stay after update on attempts when old.outcome in ('done', 'not_done') begin
+    select raise(abort, 'an attempt that is settled never changes');
+end;
+create trigger history_of_effects_stays after delete on history when old.effect is not null begin
+    select raise(abort, 'entries about effects are never deleted');
+end;
+create trigger history_stays after update on history begin
+    select raise(abort, 'the history never changes');
+end;
 
 -- What collecting found. `position` orders the coverage list; `number` is the document's number in the report.
 create table documents (

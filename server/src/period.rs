@@ -97,7 +97,7 @@ pub fn month_of(date: NaiveDate) -> Option<Month> {
 ///
 /// Zones may skip midnight (clocks went from 00:00 to 01:00) or live it twice, and some have skipped a whole day; then
 /// the day begins with the first instant that is not before its midnight.
-fn first_instant(day: NaiveDate, zone: Tz) -> Option<DateTime<Utc>> {
+pub fn first_instant(day: NaiveDate, zone: Tz) -> Option<DateTime<Utc>> {
     let midnight = day.and_time(NaiveTime::MIN);
     if let Some(first) = zone.from_local_datetime(&midnight).earliest() {
         return Some(first.to_utc());

@@ -25,6 +25,15 @@ pub fn effect_name(kind: EffectKind, number: u32, target: &str) -> String {
     }
 }
 
+/// What kind of thing an effect is.
+pub fn effect_kind(kind: EffectKind) -> &'static str {
+    match kind {
+        EffectKind::ModelCall => "a call to a model",
+        EffectKind::Report => "a saved report",
+        EffectKind::Email => "an e-mail",
+    }
+}
+
 /// The word for an outcome. For e-mail, `done` reads "accepted by the mail service", never more than that.
 pub fn outcome(kind: EffectKind, outcome: Outcome) -> &'static str {
     match (kind, outcome) {

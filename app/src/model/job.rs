@@ -97,6 +97,8 @@ pub struct EffectLine {
     pub message_id: Option<String>,
     /// When its latest state was committed.
     pub at: Option<Moment>,
+    /// Its own page, for administrators.
+    pub path: Option<String>,
 }
 
 /// What became of one document.

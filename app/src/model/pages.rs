@@ -1,4 +1,4 @@
-//! The other pages: lists, the report, effects, the account.
+//! The other pages: lists, the report, the account.
 
 use super::{Fact, Mark, Moment};
 use serde::{Deserialize, Serialize};
@@ -63,32 +63,6 @@ pub struct DocumentView {
     pub before: String,
     pub passage: String,
     pub after: String,
-}
-
-/// The effect history.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EffectsView {
-    /// Unconfirmed and in flight; they come first.
-    pub open: Vec<EffectRow>,
-    pub rows: Vec<EffectRow>,
-    pub older_path: Option<String>,
-    /// The chosen filters.
-    pub outcome: String,
-    pub kind: String,
-}
-
-/// One effect in the history.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EffectRow {
-    pub at: Moment,
-    pub what: String,
-    pub mark: Mark,
-    pub outcome_text: String,
-    pub evidence: Option<String>,
-    pub message_id: Option<String>,
-    pub job_path: String,
-    pub job_title: String,
-    pub owner: String,
 }
 
 /// The sign-in page, which makes the first admin where nobody exists yet.

@@ -1,6 +1,7 @@
 //! How every server function asks: for the signed-in person, through the port, with the right status on the way back.
 
 use crate::{
+    address::with_query,
     error::AppError,
     model::Viewer,
     ports::{self, Pages},
@@ -13,7 +14,7 @@ use http::{
 };
 use leptos::prelude::use_context;
 use leptos_axum::ResponseOptions;
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
 /// Asks on behalf of the signed-in person.
 pub async fn ask<T, F>(question: impl FnOnce(Arc<dyn Pages>, Viewer) -> F) -> Result<T, AppError>
@@ -60,7 +61,8 @@ fn sign_in_path(request: Option<&Parts>) -> String {
         Some(asked) if !asked.path().starts_with("/api/") => asked.as_str().to_owned(),
         _ => referrer(&request.headers),
     });
-    if next.is_empty() || next == "/" { "/sign-in".into() } else { format!("/sign-in?next={}", escaped(&next)) }
+    // The first page is where one comes without being told.
+    with_query("/sign-in", [("next", if next == "/" { "" } else { &next })])
 }
 
 /// The path and query of the page that a request came from.
@@ -71,20 +73,6 @@ fn referrer(headers: &HeaderMap) -> String {
         .and_then(|value| value.parse::<http::Uri>().ok())
         .and_then(|page| page.path_and_query().map(ToString::to_string))
         .unwrap_or_default()
-}
-
-/// Percent-encodes a value of a query (RFC 3986, section 2.1).
-fn escaped(value: &str) -> String {
-    let mut text = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            // Writing into a string cannot fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
 }
 
 #[cfg(test)]

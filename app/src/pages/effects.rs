@@ -3,21 +3,17 @@
 use crate::{
     contract::{EffectKind, Outcome},
     error::AppError,
-    model::{EffectRow, EffectsView},
-    pages::query,
-    ui::{Framed, Here, StateMark, Time, page},
+    model::{EffectQuery, EffectRow, EffectsView, FieldError},
+    ui::{Field, Framed, Here, Notice, StateMark, Time, Tone, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
+use leptos_router::hooks::use_query_map;
 
-/// The effects with an outcome, of a kind, older than `before`.
+/// The effects that pass the filters.
 #[server(prefix = "/api", endpoint = "pages/effects")]
-async fn load_effects(
-    #[server(default)] outcome: String,
-    #[server(default)] kind: String,
-    #[server(default)] before: String,
-) -> Result<Framed<EffectsView>, AppError> {
-    super::answer::ask_framed(async move |pages, viewer| pages.effects(&viewer, outcome, kind, before).await).await
+async fn load_effects(#[server(default)] query: EffectQuery) -> Result<Framed<EffectsView>, AppError> {
+    super::answer::ask_framed(async move |pages, viewer| pages.effects(&viewer, query).await).await
 }
 
 /// The word for an outcome in the filter.
@@ -44,17 +40,108 @@ fn kind_word(kind: EffectKind) -> &'static str {
 /// The page.
 #[component]
 pub fn Effects() -> impl IntoView {
-    let (outcome, kind, before) = (query("outcome"), query("kind"), query("before"));
-    let asked = move || (outcome.get(), kind.get(), before.get());
-    let data = Resource::new(asked, |(outcome, kind, before)| load_effects(outcome, kind, before));
+    let values = use_query_map();
+    let query = Memo::new(move |_| values.with(|all| EffectQuery::read(|name| all.get(name).unwrap_or_default())));
+    let data = Resource::new(move || query.get(), load_effects);
     page(Here::Effects, data, |effects| view! { <History effects /> })
 }
 
 /// The filters, the open effects and the others.
 #[component]
 fn History(effects: EffectsView) -> impl IntoView {
-    let EffectsView { open, rows, older_path, outcome, kind } = effects;
-    let filtered = !outcome.is_empty() || !kind.is_empty();
+    let EffectsView { open, rows, older_path, query, mistakes } = effects;
+    let readable = mistakes.is_empty();
+    // Where the open ones fill the page, the others come after it.
+    let only_open = !open.is_empty() && older_path.is_some() && rows.is_empty();
+    let open_title = if only_open { format!("Open (the newest {})", open.len()) } else { format!("Open ({})", open.len()) };
+    let exports = readable.then(|| (query.export_path("csv"), query.export_path("json")));
+    view! {
+        <Title text="Effects" />
+        <div class="flow wide">
+            <div class="heading">
+                <h1>"Effects"</h1>
+                <p class="soft">"Everything that the outside could see, with its proof. Open ones first."</p>
+            </div>
+            <Filters query mistakes />
+            {(!open.is_empty())
+                .then(|| {
+                    view! {
+                        <section class="flow" aria-labelledby="open">
+                            <h2 id="open">{open_title}</h2>
+                            <Ledger rows=open />
+                        </section>
+                    }
+                })}
+            {(readable && !only_open)
+                .then(|| {
+                    view! {
+                        <section class="flow" aria-labelledby="others">
+                            <h2 id="others">"Settled"</h2>
+                            {if rows.is_empty() {
+                                view! { <p class="empty">"Nothing to show."</p> }.into_any()
+                            } else {
+                                view! { <Ledger rows /> }.into_any()
+                            }}
+                        </section>
+                    }
+                })}
+            {older_path
+                .map(|path| {
+                    view! {
+                        <p>
+                            <a class="button" href=path>
+                                "Older effects"
+                            </a>
+                        </p>
+                    }
+                })}
+            {exports
+                .map(|(csv, json)| {
+                    view! {
+                        <p class="row links">
+                            <span class="soft">"All that pass the filters, as a file:"</span>
+                            <a href=csv download="" rel="external">
+                                "Export as CSV"
+                            </a>
+                            <a href=json download="" rel="external">
+                                "Export as JSON"
+                            </a>
+                        </p>
+                    }
+                })}
+        </div>
+    }
+}
+
+/// The form of the filters, and what is wrong with them. Each control has the name of its field as its id.
+#[component]
+fn Filters(query: EffectQuery, mistakes: Vec<FieldError>) -> impl IntoView {
+    let filtered = query.is_filtered();
+    let EffectQuery { outcome, kind, job, person, recipient, month, from, to, message_id, before: _ } = query;
+    // A filter that is in use or wrong must be seen.
+    let unfold = [&job, &person, &recipient, &from, &to, &message_id].iter().any(|value| !value.is_empty());
+    let wrong = StoredValue::new(mistakes.clone());
+    let errors = move |field: &str| -> Vec<String> {
+        wrong.with_value(|all| all.iter().filter(|wrong| wrong.field == field).map(|wrong| wrong.text.clone()).collect())
+    };
+    let input = move |id: &'static str, label: &'static str, hint: &'static str, kind: &'static str, value: String| {
+        let found = errors(id);
+        let invalid = (!found.is_empty()).then_some("true");
+        view! {
+            <Field id label hint errors=found>
+                <input
+                    id=id
+                    name=id
+                    type=kind
+                    value=value
+                    spellcheck="false"
+                    autocomplete="off"
+                    aria-describedby=format!("{id}-hint {id}-error")
+                    aria-invalid=invalid
+                />
+            </Field>
+        }
+    };
     let outcomes = Outcome::ALL
         .iter()
         .map(|one| view! { <option value=one.name() selected=one.name() == outcome>{outcome_word(*one)}</option> })
@@ -64,27 +151,47 @@ fn History(effects: EffectsView) -> impl IntoView {
         .map(|one| view! { <option value=one.name() selected=one.name() == kind>{kind_word(*one)}</option> })
         .collect_view();
     view! {
-        <Title text="Effects" />
-        <div class="flow wide">
-            <div class="heading">
-                <h1>"Effects"</h1>
-                <p class="soft">"Everything that the outside could see, with its proof. Open ones first."</p>
+        <form class="flow filter" method="get" action="/admin/effects" role="search" aria-label="Filter">
+            {(!mistakes.is_empty())
+                .then(|| {
+                    view! {
+                        <Notice tone=Tone::Bad>
+                            <p>"This has to be put right first. Nothing is listed."</p>
+                            <ul>{mistakes.into_iter().map(|wrong| view! { <li>{wrong.text}</li> }).collect_view()}</ul>
+                        </Notice>
+                    }
+                })}
+            <div class="filters">
+                <Field id="outcome" label="Outcome" errors=errors("outcome")>
+                    <select id="outcome" name="outcome" aria-describedby="outcome-hint outcome-error">
+                        <option value="" selected=outcome.is_empty()>
+                            "Any outcome"
+                        </option>
+                        {outcomes}
+                    </select>
+                </Field>
+                <Field id="kind" label="Kind" errors=errors("kind")>
+                    <select id="kind" name="kind" aria-describedby="kind-hint kind-error">
+                        <option value="" selected=kind.is_empty()>
+                            "Any kind"
+                        </option>
+                        {kinds}
+                    </select>
+                </Field>
+                {input("month", "Month of the report", "", "month", month)}
             </div>
-            <form class="row filter" method="get" action="/admin/effects" role="search" aria-label="Filter">
-                <label for="outcome">"Outcome"</label>
-                <select id="outcome" name="outcome">
-                    <option value="" selected=outcome.is_empty()>
-                        "Any outcome"
-                    </option>
-                    {outcomes}
-                </select>
-                <label for="kind">"Kind"</label>
-                <select id="kind" name="kind">
-                    <option value="" selected=kind.is_empty()>
-                        "Any kind"
-                    </option>
-                    {kinds}
-                </select>
+            <details class="fold" open=unfold>
+                <summary>"More filters"</summary>
+                <div class="filters">
+                    {input("person", "Whose job", "Their e-mail address.", "text", person)}
+                    {input("recipient", "Recipient", "The address of an e-mail.", "text", recipient)}
+                    {input("from", "Changed from", "The first day, in your time zone.", "date", from)}
+                    {input("to", "Changed before", "The first day that is left out.", "date", to)}
+                    {input("message_id", "Message-ID", "The whole of it.", "text", message_id)}
+                    {input("job", "Job", "Its id, from the job's page.", "text", job)}
+                </div>
+            </details>
+            <div class="row">
                 <button class="button" type="submit">
                     "Show"
                 </button>
@@ -96,35 +203,8 @@ fn History(effects: EffectsView) -> impl IntoView {
                             </a>
                         }
                     })}
-            </form>
-            {(!open.is_empty())
-                .then(|| {
-                    view! {
-                        <section class="flow" aria-labelledby="open">
-                            <h2 id="open">{format!("Open ({})", open.len())}</h2>
-                            <Ledger rows=open />
-                        </section>
-                    }
-                })}
-            <section class="flow" aria-labelledby="others">
-                <h2 id="others">"Settled"</h2>
-                {if rows.is_empty() {
-                    view! { <p class="empty">"Nothing to show."</p> }.into_any()
-                } else {
-                    view! { <Ledger rows /> }.into_any()
-                }}
-            </section>
-            {older_path
-                .map(|path| {
-                    view! {
-                        <p>
-                            <a class="button" href=path>
-                                "Older effects"
-                            </a>
-                        </p>
-                    }
-                })}
-        </div>
+            </div>
+        </form>
     }
 }
 
@@ -132,12 +212,18 @@ fn History(effects: EffectsView) -> impl IntoView {
 #[component]
 fn Ledger(rows: Vec<EffectRow>) -> impl IntoView {
     let row = |row: EffectRow| {
+        let job = match row.job_path {
+            Some(path) => view! { <a href=path>{row.job_title}</a> }.into_any(),
+            None => row.job_title.into_any(),
+        };
         view! {
             <tr>
                 <td class="when">
                     <Time at=row.at />
                 </td>
-                <td class="what">{row.what}</td>
+                <td class="what">
+                    <a href=row.path>{row.what}</a>
+                </td>
                 <td>
                     <span class="state">
                         <StateMark mark=row.mark />
@@ -156,10 +242,7 @@ fn Ledger(rows: Vec<EffectRow>) -> impl IntoView {
                             }
                         })}
                 </td>
-                <td>
-                    <a href=row.job_path>{row.job_title}</a>
-                    <span class="soft owner">{row.owner}</span>
-                </td>
+                <td>{job} {row.owner.map(|owner| view! { <span class="soft owner">{owner}</span> })}</td>
             </tr>
         }
     };

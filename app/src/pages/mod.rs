@@ -4,6 +4,7 @@ mod account;
 #[cfg(feature = "ssr")]
 mod answer;
 mod document;
+mod effect;
 mod effects;
 mod job;
 mod jobs;
@@ -14,6 +15,7 @@ mod sign_in;
 
 pub use account::Account;
 pub use document::Document;
+pub use effect::OneEffect;
 pub use effects::Effects;
 pub use job::Job;
 pub use jobs::Jobs;

@@ -2,20 +2,19 @@
 
 use crate::{
     desk::{Desk, Order, Ordered},
-    http::{
-        AppState,
-        problem::{FieldProblem, Problem},
-        session::SignedIn,
-    },
+    http::{AppState, problem::Problem, session::SignedIn},
     id::{JobId, RequestKey},
 };
 use app::{
-    model::{CancelAnswerView, EffectsView, JobView, JobsView},
+    model::{CancelAnswerView, EffectQuery, EffectView, EffectsView, JobView, JobsView},
     ports::Pages,
 };
 use axum::{
     Json, Router,
-    extract::{Path, Query, State, rejection::JsonRejection},
+    extract::{
+        Path, Query, State,
+        rejection::{JsonRejection, QueryRejection},
+    },
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
     routing::{get, put},
@@ -32,6 +31,7 @@ pub fn routes() -> Router<AppState> {
         .route("/api/v1/jobs/{id}/approval", put(approve))
         .route("/api/v1/reports/{id}", get(report))
         .route("/api/v1/effects", get(effects))
+        .route("/api/v1/effects/{job}/{number}", get(effect))
 }
 
 /// The body of `POST /api/v1/jobs`.
@@ -58,8 +58,6 @@ struct NewJob {
 #[serde(default)]
 struct Filter {
     state: String,
-    outcome: String,
-    kind: String,
     before: String,
 }
 
@@ -100,9 +98,7 @@ async fn create(
             let job = desk.show_job(&who, id).await?;
             Ok((status, [(header::LOCATION, format!("/api/v1/jobs/{id}"))], Json(job)).into_response())
         }
-        Ordered::Wrong(errors) => Err(Problem::invalid(
-            errors.into_iter().map(|error| FieldProblem { field: error.field, detail: error.text }).collect(),
-        )),
+        Ordered::Wrong(errors) => Err(errors.into()),
     }
 }
 
@@ -162,10 +158,21 @@ async fn report(
     }))
 }
 
+/// The same list as the page; a filter that cannot be read is an error here.
 async fn effects(
     State(desk): State<Desk>,
     SignedIn(who): SignedIn,
-    Query(filter): Query<Filter>,
+    query: Result<Query<EffectQuery>, QueryRejection>,
 ) -> Result<Json<EffectsView>, Problem> {
-    Ok(Json(Pages::effects(&desk, &who, filter.outcome, filter.kind, filter.before).await?))
+    let Query(query) = query?;
+    let view = Pages::effects(&desk, &who, query).await?;
+    if view.mistakes.is_empty() { Ok(Json(view)) } else { Err(view.mistakes.into()) }
+}
+
+async fn effect(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path((job, number)): Path<(String, String)>,
+) -> Result<Json<EffectView>, Problem> {
+    Ok(Json(Pages::effect(&desk, &who, job, number).await?))
 }

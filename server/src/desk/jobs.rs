@@ -14,7 +14,7 @@ use crate::{
 use app::{
     contract::{CancelAnswer, Phase},
     error::AppError,
-    model::{CancelAnswerView, FieldError, HoldView, JobView, Viewer},
+    model::{CancelAnswerView, FieldError, HoldView, JobView, Viewer, effect_path},
 };
 
 /// What became of an order.
@@ -31,7 +31,7 @@ pub(super) fn user_id(who: &Viewer) -> Result<UserId, AppError> {
     who.id.parse().map_err(|_| AppError::SignInRequired)
 }
 
-/// An id from an address; what is no id names nothing.
+/// An id or a number from an address; what is none names nothing.
 pub(super) fn parse_id<T: std::str::FromStr>(text: &str) -> Result<T, AppError> {
     text.parse().map_err(|_| AppError::NotFound)
 }
@@ -69,6 +69,11 @@ impl Desk {
         let reader = Reader::new(&who.email, &who.zone);
         let mut view = job_view(&record, &coverage, &history, &reader, self.store().clock().now());
         view.hold = self.hold_view(&record, &reader).await?;
+        if who.is_admin {
+            for effect in &mut view.effects {
+                effect.path = Some(effect_path(&view.id, effect.number));
+            }
+        }
         view.facts.insert(3.min(view.facts.len()), app::model::Fact { term: "Summarizer".into(), text: self.summarizer_name() });
         Ok(view)
     }

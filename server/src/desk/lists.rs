@@ -1,4 +1,4 @@
-//! Lists: jobs, the effect history, and what a report and its documents show.
+//! The list of jobs, and what a report and its documents show.
 
 use super::{
     Desk, DeskError,
@@ -7,15 +7,15 @@ use super::{
 };
 use crate::{
     id::{JobId, ReportId, UserId},
-    store::{EffectEntry, EffectFilter, Record},
+    store::Record,
     words,
 };
 use app::{
-    contract::{EffectKind, Outcome, Phase, headline, if_cancelled_now},
+    address::with_query,
+    contract::{Phase, headline, if_cancelled_now},
     error::AppError,
-    model::{DocumentView, EffectRow, EffectsView, Fact, JobRow, JobsView, ReportView, Viewer},
+    model::{DocumentView, Fact, JobRow, JobsView, ReportView, Viewer},
 };
-use chrono::{DateTime, SecondsFormat, Utc};
 
 /// Rows on one page of a list.
 const PAGE: u32 = 50;
@@ -34,20 +34,6 @@ fn job_row(record: &Record, reader: &Reader, with_owner: bool) -> JobRow {
     }
 }
 
-fn effect_row(entry: EffectEntry, reader: &Reader) -> EffectRow {
-    EffectRow {
-        at: moment(entry.changed_at, reader.zone),
-        what: words::effect_name(entry.kind, entry.number, &entry.target),
-        mark: words::outcome_mark(entry.outcome, entry.not_done),
-        outcome_text: words::outcome_in_full(entry.kind, entry.outcome, entry.not_done).into(),
-        evidence: entry.evidence,
-        message_id: entry.message_id,
-        job_path: format!("/jobs/{}", entry.job_id),
-        job_title: entry.job_title,
-        owner: entry.owner_email,
-    }
-}
-
 impl Desk {
     /// Jobs, newest first: the viewer's own, or everybody's for an administrator.
     pub(super) async fn list_jobs(&self, who: &Viewer, state: &str, before: &str) -> Result<JobsView, DeskError> {
@@ -57,7 +43,7 @@ impl Desk {
         let records = self.store().jobs(owner, phase, before, PAGE + 1).await?;
         let shown = records.get(..PAGE as usize).unwrap_or(&records);
         let older_path = (records.len() > shown.len())
-            .then(|| shown.last().map(|last| format!("/jobs?state={state}&before={}", last.row.id)))
+            .then(|| shown.last().map(|last| with_query("/jobs", [("state", state), ("before", &last.row.id.to_string())])))
             .flatten();
         let reader = Reader::new(&who.email, &who.zone);
         let jobs = shown.iter().map(|record| job_row(record, &reader, who.is_admin)).collect();
@@ -71,44 +57,6 @@ impl Desk {
         let reader = Reader::new(&who.email, &who.zone);
         let jobs = records.iter().map(|record| job_row(record, &reader, false)).collect();
         Ok(JobsView { jobs, older_path: None, of_everyone: false })
-    }
-
-    /// The effect history, for administrators.
-    pub(super) async fn list_effects(
-        &self,
-        who: &Viewer,
-        outcome: &str,
-        kind: &str,
-        before: &str,
-    ) -> Result<EffectsView, DeskError> {
-        if !who.is_admin {
-            return Err(AppError::Forbidden.into());
-        }
-        let filter = EffectFilter {
-            outcome: Outcome::from_name(outcome),
-            kind: EffectKind::from_name(kind),
-            before: if before.is_empty() { None } else { Some(parse_cursor(before).ok_or(AppError::NotFound)?) },
-        };
-        let reader = Reader::new(&who.email, &who.zone);
-        let mut entries = self.store().effects(filter, PAGE + 1).await?;
-        let more = entries.len() > PAGE as usize;
-        entries.truncate(PAGE as usize);
-        let older_path = entries.last().filter(|_| more).map(|last| {
-            let at = last.changed_at.to_rfc3339_opts(SecondsFormat::Micros, true);
-            format!("/admin/effects?outcome={outcome}&kind={kind}&before={at}_{}_{}", last.job_id, last.number)
-        });
-        let open = if before.is_empty() && filter.outcome.is_none() && filter.kind.is_none() {
-            self.store().open_effects().await?
-        } else {
-            Vec::new()
-        };
-        Ok(EffectsView {
-            open: open.into_iter().map(|entry| effect_row(entry, &reader)).collect(),
-            rows: entries.into_iter().map(|entry| effect_row(entry, &reader)).collect(),
-            older_path,
-            outcome: outcome.to_owned(),
-            kind: kind.to_owned(),
-        })
     }
 
     /// A saved report.
@@ -182,10 +130,4 @@ impl Desk {
             after: after.to_owned(),
         })
     }
-}
-
-fn parse_cursor(text: &str) -> Option<(DateTime<Utc>, JobId, u32)> {
-    let mut parts = text.split('_');
-    let at = parts.next()?.parse().ok()?;
-    Some((at, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }

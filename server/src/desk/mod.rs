@@ -1,6 +1,8 @@
 //! The front desk: takes orders for reports, answers questions about them, and says everything in words. Pages, the JSON API
 //! and the command line all come here, so that they cannot tell different stories.
 
+mod effect_filter;
+mod effects;
 mod form;
 mod jobs;
 mod lists;

@@ -8,8 +8,8 @@ use super::{
 use app::{
     error::AppError,
     model::{
-        AccountView, CancelAnswerView, DocumentView, EffectsView, JobView, JobsView, NewReportQuery, NewReportView,
-        RecipientCheck, ReportView, SessionLine, SignInView, TokenLine, Viewer,
+        AccountView, CancelAnswerView, DocumentView, EffectQuery, EffectView, EffectsView, JobView, JobsView, NewReportQuery,
+        NewReportView, RecipientCheck, ReportView, SessionLine, SignInView, TokenLine, Viewer,
     },
     ports::Pages,
 };
@@ -65,8 +65,12 @@ impl Pages for Desk {
         Ok(self.show_document(who, &report, number, start, end).await?)
     }
 
-    async fn effects(&self, who: &Viewer, outcome: String, kind: String, before: String) -> Result<EffectsView, AppError> {
-        Ok(self.list_effects(who, &outcome, &kind, &before).await?)
+    async fn effects(&self, who: &Viewer, query: EffectQuery) -> Result<EffectsView, AppError> {
+        Ok(self.list_effects(who, query).await?)
+    }
+
+    async fn effect(&self, who: &Viewer, job: String, number: String) -> Result<EffectView, AppError> {
+        Ok(self.show_effect(who, parse_id(&job)?, parse_id(&number)?).await?)
     }
 
     async fn open_effects(&self, who: &Viewer) -> Result<u32, AppError> {

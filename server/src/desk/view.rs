@@ -169,6 +169,7 @@ fn effects(record: &Record, zone: Tz) -> Vec<EffectLine> {
                 attempts: effect.attempts,
                 message_id: record.message_ids.get(&effect.number).filter(|_| effect.kind == EffectKind::Email).cloned(),
                 at: record.effect_times.get(&effect.number).filter(|_| begun).map(|at| moment(*at, zone)),
+                path: None,
             }
         })
         .collect()

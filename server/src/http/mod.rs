@@ -3,6 +3,7 @@
 mod account;
 mod assets;
 mod device;
+mod effects;
 mod events;
 mod flash;
 mod jobs;

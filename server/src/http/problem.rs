@@ -1,9 +1,9 @@
 //! Problem documents (RFC 9457): how the API says that something went wrong.
 
 use crate::{desk::DeskError, store::StoreError};
-use app::error::AppError;
+use app::{error::AppError, model::FieldError};
 use axum::{
-    extract::rejection::FormRejection,
+    extract::rejection::{FormRejection, QueryRejection},
     response::{IntoResponse, Response},
 };
 use http::{
@@ -98,6 +98,12 @@ impl Problem {
     }
 }
 
+impl From<Vec<FieldError>> for Problem {
+    fn from(errors: Vec<FieldError>) -> Self {
+        Self::invalid(errors.into_iter().map(|error| FieldProblem { field: error.field, detail: error.text }).collect())
+    }
+}
+
 impl From<AppError> for Problem {
     fn from(error: AppError) -> Self {
         match error {
@@ -122,6 +128,12 @@ impl From<DeskError> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         Self::internal(error)
+    }
+}
+
+impl From<QueryRejection> for Problem {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::bad_request(rejection.body_text())
     }
 }
 

@@ -103,7 +103,7 @@ impl Store {
             };
             insert_effect(&mut tx, id, effect, &target, message_id, now).await?;
         }
-        remember(&mut tx, id, now, "Created").await?;
+        remember(&mut tx, id, now, None, "Created").await?;
         tx.commit().await?;
         self.bus.publish(JobChanged { id, version: 1 });
         Ok((id, true))
@@ -394,11 +394,15 @@ impl JobTx {
         self.store_steps().await?;
         self.store_effects().await?;
         for change in &found {
+            let effect = match change {
+                Change::Effect { number, .. } => Some(*number),
+                Change::Phase(_) | Change::CancelRequested | Change::Step(..) => None,
+            };
             let entry = self.describe(*change);
-            remember(&mut self.tx, id, now, &entry).await?;
+            remember(&mut self.tx, id, now, effect, &entry).await?;
         }
         for note in std::mem::take(&mut self.notes) {
-            remember(&mut self.tx, id, now, &note).await?;
+            remember(&mut self.tx, id, now, None, &note).await?;
         }
         self.tx.commit().await?;
         self.bus.publish(JobChanged { id, version: version + 1 });
@@ -549,9 +553,11 @@ async fn insert_effect(
     Ok(())
 }
 
-async fn remember(tx: &mut Tx, job: JobId, at: DateTime<Utc>, entry: &str) -> Result<(), StoreError> {
+/// Adds an entry to the history of a job, and of its effect with this number where the entry is about one.
+async fn remember(tx: &mut Tx, job: JobId, at: DateTime<Utc>, effect: Option<u32>, entry: &str) -> Result<(), StoreError> {
     within!(*tx, conn => {
-        sqlx::query("insert into history (job_id, at, entry) values ($1, $2, $3)").bind(job).bind(at).bind(entry).execute(conn).await
+        sqlx::query("insert into history (job_id, effect, at, entry) values ($1, $2, $3, $4)")
+            .bind(job).bind(effect.map(i64::from)).bind(at).bind(entry).execute(conn).await
     })?;
     Ok(())
 }

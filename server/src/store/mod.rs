@@ -13,7 +13,7 @@ mod tokens;
 mod users;
 
 pub use content::{CollectedDocument, Message, Report};
-pub use effects::{EffectEntry, EffectFilter};
+pub use effects::{Attempt, EffectEntry, EffectFilter, EffectJob, EffectPart, EffectPlace, EffectRecord};
 pub use error::StoreError;
 pub use forms::{NewUpload, Upload};
 pub use jobs::{Claim, Heartbeat, JobTx};

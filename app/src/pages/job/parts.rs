@@ -208,7 +208,12 @@ fn Effect(line: EffectLine) -> impl IntoView {
     view! {
         <tr>
             <td class="when">{line.at.map(|at| view! { <Time at /> })}</td>
-            <td class="what">{line.what}</td>
+            <td class="what">
+                {match line.path {
+                    Some(path) => view! { <a href=path>{line.what}</a> }.into_any(),
+                    None => line.what.into_any(),
+                }}
+            </td>
             <td>
                 <span class="state">
                     <StateMark mark=line.mark />
