@@ -140,8 +140,8 @@ mod tests {
         read_filter(&query, Tz::Europe__Berlin)
     }
 
-    fn at(text: &str) -> Option<DateTime<Utc>> {
-        Some(text.parse().unwrap())
+    fn at(text: &str) -> DateTime<Utc> {
+        text.parse().unwrap()
     }
 
     #[test]
@@ -163,9 +163,9 @@ mod tests {
 
     #[test]
     fn days_begin_in_the_readers_zone() {
-        assert_eq!(read("from", "2026-07-01").unwrap().from, at("2026-06-30T22:00:00Z"));
+        assert_eq!(read("from", "2026-07-01").unwrap().from, Some(at("2026-06-30T22:00:00Z")));
         // The night in which the clocks go back.
-        assert_eq!(read("to", "2026-10-26").unwrap().to, at("2026-10-25T23:00:00Z"));
+        assert_eq!(read("to", "2026-10-26").unwrap().to, Some(at("2026-10-25T23:00:00Z")));
         let query = EffectQuery { from: "2026-07-01".into(), to: "2026-07-01".into(), ..EffectQuery::default() };
         assert_eq!(read_filter(&query, Tz::UTC).unwrap_err()[0].field, "to");
         let query = EffectQuery { to: "2026-07-02".into(), ..query };
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_place_reads_back_as_it_was_written() {
-        let place = EffectPlace { at: "2026-07-01T08:00:00.123456Z".parse().unwrap(), job: JobId::new(), number: 3 };
+        let place = EffectPlace { at: at("2026-07-01T08:00:00.123456Z"), job: JobId::new(), number: 3 };
         for part in [EffectPart::Open, EffectPart::Settled] {
             assert_eq!(read_start(&write_start(part, place)), Ok((part, Some(place))));
         }
