@@ -13,6 +13,7 @@ use server::{
     mail::outbox::Outbox,
     people::{EmailAddress, Role, first_admin::FirstAdmin, password::PasswordHash},
     settings::{Settings, SummarizerChoice},
+    source::{Folder, Place},
     store::{NewUser, Record, Store},
     summarizer::{ModelSettings, Provider},
 };
@@ -87,7 +88,11 @@ impl Office {
             title: "Bench".into(),
             month: "2026-06".parse().expect("a month"),
             zone: "UTC".into(),
-            sources: vec![SourceSpec { id: "docs".into(), name: "Docs".into(), path: self.documents.clone() }],
+            sources: vec![SourceSpec {
+                id: "docs".into(),
+                name: "Docs".into(),
+                place: Place::whole(Folder { name: "Docs".into(), root: self.documents.clone() }),
+            }],
             recipients: vec!["anna@example.org".into()],
             instructions: None,
         };

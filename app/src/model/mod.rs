@@ -10,7 +10,7 @@ mod pages;
 
 pub use job::{CancelAnswerView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, StepView};
 pub use month::{Month, MonthError};
-pub use new_report::{FieldError, NewReportQuery, NewReportView, RecipientCheck, SourceChoice, UploadLine};
+pub use new_report::{DocumentChoice, FieldError, NewReportQuery, NewReportView, RecipientCheck, SourceChoice, UploadLine};
 pub use pages::{
     AccountView, DocumentView, EffectRow, EffectsView, JobRow, JobsView, ReportView, SessionLine, SignInView, TokenLine, Viewer,
 };

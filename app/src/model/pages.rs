@@ -11,6 +11,8 @@ pub struct Viewer {
     pub is_admin: bool,
     /// IANA name.
     pub zone: String,
+    /// The id of the browser's session; programs have none.
+    pub session: Option<String>,
 }
 
 /// The jobs that the viewer may see.

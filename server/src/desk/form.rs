@@ -12,7 +12,7 @@ use crate::{
 };
 use app::{
     error::AppError,
-    model::{FieldError, Month, NewReportQuery, NewReportView, SourceChoice, UploadLine, Viewer},
+    model::{DocumentChoice, FieldError, Month, NewReportQuery, NewReportView, SourceChoice, UploadLine, Viewer},
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
@@ -129,17 +129,12 @@ impl Desk {
         self.fill(who, key, form, false).await
     }
 
-    /// What another month or zone would change on the page.
-    pub(super) async fn recount_form(
-        &self,
-        who: &Viewer,
-        key: &str,
-        month: String,
-        zone: String,
-    ) -> Result<NewReportView, DeskError> {
+    /// What another choice of documents would change on the page.
+    pub(super) async fn recount_form(&self, who: &Viewer, key: &str, choice: DocumentChoice) -> Result<NewReportView, DeskError> {
         let key: RequestKey = key.parse().map_err(|_| AppError::NotFound)?;
         let form = self.kept_form(user_id(who)?, key).await?.unwrap_or_default();
-        self.fill(who, key, Form { month, zone, ..form }, false).await
+        let DocumentChoice { month, zone, sources } = choice;
+        self.fill(who, key, Form { month, zone, sources, ..form }, false).await
     }
 
     /// Adds to a form what is known about its values.

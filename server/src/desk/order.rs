@@ -5,7 +5,7 @@ use crate::{
     job::{SourceSpec, Spec},
     mail::address::{DEFAULT_MAX_RECIPIENTS, RecipientsError, parse_recipients},
     period::{Period, parse_zone},
-    source::{Folder, allowed},
+    source::{Folder, Place, allowed},
 };
 use app::model::{FieldError, Month, RecipientCheck};
 use std::path::PathBuf;
@@ -117,18 +117,15 @@ pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<Field
 
 fn find_source(asked: &str, folders: &[AllowedFolder]) -> Result<SourceSpec, String> {
     if let Some(known) = folders.iter().find(|known| known.id == asked || known.folder.name == asked) {
-        return Ok(SourceSpec { id: known.id.clone(), name: known.folder.name.clone(), path: known.folder.root.clone() });
+        let place = Place::whole(known.folder.clone());
+        return Ok(SourceSpec { id: known.id.clone(), name: known.folder.name.clone(), place });
     }
     let all: Vec<Folder> = folders.iter().map(|known| known.folder.clone()).collect();
     let place = allowed(&PathBuf::from(asked), &all).map_err(|error| error.to_string())?;
-    let inside = place.inside();
-    let root = &place.folder().root;
-    let (name, path) = if inside.as_os_str().is_empty() {
-        (place.folder().name.clone(), root.clone())
-    } else {
-        (format!("{}/{}", place.folder().name, inside.display()), root.join(inside))
-    };
-    Ok(SourceSpec { id: asked.to_owned(), name, path })
+    let folder = &place.folder().name;
+    let inside = place.inside().display().to_string();
+    let name = if inside.is_empty() { folder.clone() } else { format!("{folder}/{inside}") };
+    Ok(SourceSpec { id: asked.to_owned(), name, place })
 }
 
 /// Checks recipients as typed.

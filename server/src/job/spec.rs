@@ -1,8 +1,8 @@
 //! What a person asked for. Written once, when the job is created.
 
+use crate::source::Place;
 use app::model::Month;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 
 /// The order for a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,14 +18,15 @@ pub struct Spec {
     pub instructions: Option<String>,
 }
 
-/// A folder or a file to read, as it was allowed when the job was created.
+/// A folder or a file to read, as it was allowed when the job was created. It is opened through the allowed folder, so that
+/// what is exchanged for a link meanwhile leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceSpec {
-    /// The name that the form uses.
+    /// What the order called it: a folder's id, or a path.
     pub id: String,
     /// The name that people see.
     pub name: String,
-    pub path: PathBuf,
+    pub place: Place,
 }
 
 impl Spec {

@@ -55,32 +55,34 @@ impl Store {
         })?)
     }
 
-    /// Keeps a file; the same bytes under the same name in the same form are kept once.
-    pub async fn save_upload(&self, owner: UserId, key: RequestKey, upload: &NewUpload<'_>) -> Result<UploadId, StoreError> {
+    /// Keeps a file; the same bytes under the same name in the same form are kept once. A form that has become a job takes no
+    /// more files: a job reads what it was made with.
+    pub async fn save_upload(&self, owner: UserId, key: RequestKey, upload: &NewUpload<'_>) -> Result<(), StoreError> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        let existing: Option<UploadId> = within!(tx, conn => {
-            sqlx::query_scalar("select id from uploads where owner_id = $1 and request_key = $2 and name = $3 and sha256 = $4")
-                .bind(owner).bind(key).bind(upload.name).bind(upload.sha256.as_slice())
-                .fetch_optional(conn)
-                .await
+        let settled: bool = within!(tx, conn => {
+            sqlx::query_scalar(
+                "select exists (select 1 from uploads where owner_id = $1 and request_key = $2 and name = $3 and sha256 = $4)
+                     or exists (select 1 from jobs where owner_id = $1 and request_key = $2)",
+            )
+            .bind(owner).bind(key).bind(upload.name).bind(upload.sha256.as_slice())
+            .fetch_one(conn)
+            .await
         })?;
-        if let Some(id) = existing {
-            return Ok(id);
+        if settled {
+            return Ok(());
         }
-        let id = UploadId::new();
         let size = i64::try_from(upload.bytes.len()).unwrap_or(i64::MAX);
         within!(tx, conn => {
             sqlx::query(
                 "insert into uploads (id, owner_id, request_key, name, size, sha256, created_at, bytes)
                  values ($1, $2, $3, $4, $5, $6, $7, $8)",
             )
-            .bind(id).bind(owner).bind(key).bind(upload.name).bind(size).bind(upload.sha256.as_slice()).bind(now).bind(upload.bytes)
+            .bind(UploadId::new()).bind(owner).bind(key).bind(upload.name).bind(size).bind(upload.sha256.as_slice()).bind(now).bind(upload.bytes)
             .execute(conn)
             .await
         })?;
-        tx.commit().await?;
-        Ok(id)
+        Ok(tx.commit().await?)
     }
 
     /// The files under a key, in the order of their arrival.
@@ -103,22 +105,28 @@ impl Store {
         })?)
     }
 
-    /// Says by hand which month a file belongs to; `None` lets the rules decide again.
+    /// Says by hand which month a file belongs to; `None` lets the rules decide again. The files of a job stay as they are.
     pub async fn date_upload(&self, owner: UserId, id: UploadId, month: Option<&str>) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         within!(tx, conn => {
-            sqlx::query("update uploads set by_hand = $3 where id = $1 and owner_id = $2")
-                .bind(id).bind(owner).bind(month).execute(conn).await
+            sqlx::query(
+                "update uploads set by_hand = $3 where id = $1 and owner_id = $2 and not exists
+                 (select 1 from jobs where jobs.owner_id = uploads.owner_id and jobs.request_key = uploads.request_key)",
+            )
+            .bind(id).bind(owner).bind(month).execute(conn).await
         })?;
         Ok(tx.commit().await?)
     }
 
-    /// Takes a file out of a form.
+    /// Takes a file out of a form. The files of a job stay.
     pub async fn delete_upload(&self, owner: UserId, key: RequestKey, id: UploadId) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         within!(tx, conn => {
-            sqlx::query("delete from uploads where id = $1 and owner_id = $2 and request_key = $3")
-                .bind(id).bind(owner).bind(key).execute(conn).await
+            sqlx::query(
+                "delete from uploads where id = $1 and owner_id = $2 and request_key = $3 and not exists
+                 (select 1 from jobs where jobs.owner_id = uploads.owner_id and jobs.request_key = uploads.request_key)",
+            )
+            .bind(id).bind(owner).bind(key).execute(conn).await
         })?;
         Ok(tx.commit().await?)
     }

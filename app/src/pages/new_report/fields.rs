@@ -3,7 +3,7 @@
 use super::form::Told;
 use crate::{
     model::{NewReportView, SourceChoice, UploadLine},
-    ui::{Field, Notice, Tone},
+    ui::{Field, Notice, Tone, escaped},
 };
 use leptos::{html, prelude::*};
 
@@ -135,7 +135,7 @@ pub fn Month(
 
 /// The folders that the server knows.
 #[component]
-pub fn Sources(told: Told, sources: Vec<SourceChoice>) -> impl IntoView {
+pub fn Sources(told: Told, sources: Vec<SourceChoice>, moved: impl Fn() + Copy + Send + 'static) -> impl IntoView {
     let errors = told.errors("sources");
     let choice = move |source: SourceChoice| {
         let id = source.id.clone();
@@ -146,7 +146,7 @@ pub fn Sources(told: Told, sources: Vec<SourceChoice>) -> impl IntoView {
         });
         view! {
             <label class="choice">
-                <input type="checkbox" name="source" value=source.id checked=source.checked />
+                <input type="checkbox" name="source" value=source.id checked=source.checked on:change=move |_| moved() />
                 <span>{source.name}</span>
                 <span class=if source.unreadable { "doubtful" } else { "soft" }>{move || count.get()}</span>
             </label>
@@ -268,9 +268,8 @@ pub fn Recipients(told: Told, value: String, typed: impl Fn(String) + Copy + Sen
                     on:input=move |event| typed(event_target_value(&event))
                     aria-describedby="recipients-hint recipients-error people"
                     aria-invalid=invalid(problems)
-                >
-                    {value}
-                </textarea>
+                    inner_html=escaped(&value)
+                ></textarea>
             </Field>
             <p class="people" id="people" role="status">
                 {people} <b>{move || shown.get()}</b>
@@ -292,9 +291,8 @@ pub fn Instructions(told: Told, value: String) -> impl IntoView {
                 rows="3"
                 aria-describedby="instructions-hint instructions-error"
                 aria-invalid=invalid(errors)
-            >
-                {value}
-            </textarea>
+                inner_html=escaped(&value)
+            ></textarea>
         </Field>
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     job::run::{StepError, Work},
     period::{Period, parse_zone},
     source::{
-        Entry, Folder, Source,
+        Entry, Source,
         coverage::{Coverage, Outcome},
         dating::{Dated, Quick, When, date_document, quick_date},
     },
@@ -61,20 +61,19 @@ async fn list(work: &Work) -> Result<(Vec<Origin>, Vec<CollectedDocument>), Step
     for source in work.claim.spec.sources.clone() {
         let stop = work.halt.stop.clone();
         let listing = spawn_blocking(move || {
-            let folder = Folder { name: source.name, root: source.path };
-            let opened = Source::open(&folder).map(Arc::new);
+            let opened = Source::open_place(&source.place).map(|opened| Arc::new(opened.called(&source.name)));
             let listing = opened.as_ref().map(|source| source.list(&|| stop.is_cancelled())).ok();
-            (folder, opened, listing)
+            (source.name, opened, listing)
         });
-        let (folder, opened, listing) = work.unless_stopped(listing).await?.map_err(|error| ended_abnormally(&error))?;
+        let (name, opened, listing) = work.unless_stopped(listing).await?.map_err(|error| ended_abnormally(&error))?;
         match (opened, listing) {
             (Ok(source), Some(listing)) => {
                 troubles.extend(
-                    listing.incomplete.map(|why| line(&folder.name, "(the folder)", Coverage::because(Outcome::ReadInPart, why))),
+                    listing.incomplete.map(|why| line(&name, "(the folder)", Coverage::because(Outcome::ReadInPart, why))),
                 );
                 origins.extend(listing.entries.into_iter().map(|entry| Origin::Folder(source.clone(), entry)));
             }
-            (Err(error), _) => troubles.push(line(&folder.name, "(the folder)", Coverage::from(&error))),
+            (Err(error), _) => troubles.push(line(&name, "(the folder)", Coverage::from(&error))),
             (Ok(_), None) => {}
         }
     }

@@ -103,7 +103,7 @@ async fn send(work: &Work, number: u32) -> Result<(), StepError> {
         Some(outgoing) => deliver(work, &effect, &outgoing).await,
         None => Verdict::NotDone(NotDone::GaveUp, "the stored message cannot be read".into()),
     };
-    settle(work, number, verdict).await?;
+    work.settle(number, verdict).await?;
     let record = record(work).await?;
     let settled = record.job.emails().filter(|email| email.is_settled()).count();
     work.progress(settled, record.job.emails().count()).await
@@ -136,14 +136,6 @@ async fn deliver(work: &Work, effect: &Effect, outgoing: &Outgoing) -> Verdict {
         }
         Delivery::Unconfirmed { evidence } => Verdict::Unconfirmed(evidence),
     }
-}
-
-/// Writes what became of the attempt. This is evidence: it is written also when the lease is lost or a cancel is requested.
-async fn settle(work: &Work, number: u32, verdict: Verdict) -> Result<(), StepError> {
-    let mut change = work.change().await?;
-    change.job.settle(work.claim.epoch, number, verdict)?;
-    change.commit().await?;
-    Ok(())
 }
 
 /// Commits `in_doubt` under the job's guard.
