@@ -87,6 +87,8 @@ impl Office {
         let spec = Spec {
             title: "Bench".into(),
             month: "2026-06".parse().expect("a month"),
+            start: "2026-06-01T00:00:00Z".parse().expect("an instant"),
+            end: "2026-07-01T00:00:00Z".parse().expect("an instant"),
             zone: "UTC".into(),
             sources: vec![SourceSpec {
                 id: "docs".into(),

@@ -28,6 +28,8 @@ pub struct DocumentChoice {
 pub struct NewReportView {
     /// Names the request: sending it twice gives one job.
     pub request_key: String,
+    /// The job that the form is filled in from, or empty.
+    pub from: String,
     pub title: String,
     /// As typed.
     pub month: String,

@@ -107,7 +107,7 @@ fn History(effects: EffectsView) -> impl IntoView {
                     }
                 })}
             <section class="flow" aria-labelledby="others">
-                <h2 id="others">"Settled"</h2>
+                <h2 id="others">{if filtered { "Found" } else { "Settled" }}</h2>
                 {if rows.is_empty() {
                     view! { <p class="empty">"Nothing to show."</p> }.into_any()
                 } else {

@@ -84,9 +84,13 @@ impl Desk {
         if !who.is_admin {
             return Err(AppError::Forbidden.into());
         }
+        let (outcome_asked, kind_asked) = (Outcome::from_name(outcome), EffectKind::from_name(kind));
+        // Without a filter the open ones have a list of their own.
+        let apart = outcome_asked.is_none() && kind_asked.is_none();
         let filter = EffectFilter {
-            outcome: Outcome::from_name(outcome),
-            kind: EffectKind::from_name(kind),
+            outcome: outcome_asked,
+            kind: kind_asked,
+            settled: apart,
             before: if before.is_empty() { None } else { Some(parse_cursor(before).ok_or(AppError::NotFound)?) },
         };
         let reader = Reader::new(&who.email, &who.zone);
@@ -97,11 +101,7 @@ impl Desk {
             let at = last.changed_at.to_rfc3339_opts(SecondsFormat::Micros, true);
             format!("/admin/effects?outcome={outcome}&kind={kind}&before={at}_{}_{}", last.job_id, last.number)
         });
-        let open = if before.is_empty() && filter.outcome.is_none() && filter.kind.is_none() {
-            self.store().open_effects().await?
-        } else {
-            Vec::new()
-        };
+        let open = if apart && before.is_empty() { self.store().open_effects().await? } else { Vec::new() };
         Ok(EffectsView {
             open: open.into_iter().map(|entry| effect_row(entry, &reader)).collect(),
             rows: entries.into_iter().map(|entry| effect_row(entry, &reader)).collect(),
@@ -132,7 +132,7 @@ impl Desk {
             created,
             html: report.html,
             markdown_path: format!("/reports/{id}/report.md"),
-            job_path: if is_owner { format!("/jobs/{}", report.job_id) } else { String::new() },
+            job_path: is_owner.then(|| format!("/jobs/{}", report.job_id)),
             facts,
         })
     }

@@ -29,6 +29,16 @@ pub struct Order {
     pub has_files: bool,
 }
 
+impl Order {
+    /// Whether this could be the order that `spec` was made of, as far as it can be told without its folders.
+    pub fn resembles(&self, spec: &Spec) -> bool {
+        self.month.trim() == spec.month.to_string()
+            && self.zone.trim() == spec.zone
+            && self.title.trim() == spec.title
+            && check_recipients(&self.recipients).addresses == spec.recipients
+    }
+}
+
 /// A folder that may be read, with the id that forms use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedFolder {
@@ -74,15 +84,14 @@ pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<Field
         }
     };
     let zone = parse_zone(order.zone.trim());
-    match (&zone, month) {
-        (Err(error), _) => wrong("zone", error.to_string()),
-        (Ok(zone), Some(month)) => {
-            if let Err(error) = Period::new(month, *zone) {
-                wrong("month", error.to_string());
-            }
+    let period = match (&zone, month) {
+        (Err(error), _) => {
+            wrong("zone", error.to_string());
+            None
         }
-        (Ok(_), None) => {}
-    }
+        (Ok(zone), Some(month)) => Period::new(month, *zone).map_err(|error| wrong("month", error.to_string())).ok(),
+        (Ok(_), None) => None,
+    };
     let mut sources = Vec::new();
     for asked in &order.sources {
         match find_source(asked, folders) {
@@ -102,10 +111,12 @@ pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<Field
     if instructions.chars().count() > MAX_INSTRUCTIONS {
         wrong("instructions", format!("The instructions are longer than {MAX_INSTRUCTIONS} characters. Make them shorter."));
     }
-    match (month, errors.is_empty()) {
-        (Some(month), true) => Ok(Spec {
+    match (period, errors.is_empty()) {
+        (Some(period), true) => Ok(Spec {
             title: title.to_owned(),
-            month,
+            month: period.month(),
+            start: period.start(),
+            end: period.end(),
             zone: order.zone.trim().to_owned(),
             sources,
             recipients: check.addresses,

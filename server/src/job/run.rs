@@ -108,10 +108,7 @@ impl Work {
 
     /// Waits for `work`, or drops it at once when the job has to stop.
     pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, StepError> {
-        let result = self.halt.stop.run_until_cancelled(work).await.ok_or(StepError::Stopped)?;
-        // Work that has seen the stop by itself ends early, with half a result.
-        self.check()?;
-        Ok(result)
+        self.halt.unless_stopped(work).await.ok_or(StepError::Stopped)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::source::Place;
 use app::model::Month;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 /// The order for a report.
@@ -10,6 +11,9 @@ pub struct Spec {
     /// The report's name; may be empty.
     pub title: String,
     pub month: Month,
+    /// The month in that zone as a half-open interval: the first instant in it, and the first one after it.
+    pub start: DateTime<Utc>,
+    pub end: DateTime<Utc>,
     /// IANA name.
     pub zone: String,
     pub sources: Vec<SourceSpec>,

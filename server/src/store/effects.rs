@@ -11,6 +11,8 @@ use sqlx::FromRow;
 pub struct EffectFilter {
     pub outcome: Option<Outcome>,
     pub kind: Option<EffectKind>,
+    /// Leaves out those of [`Store::open_effects`].
+    pub settled: bool,
     /// Only those before this place in the list.
     pub before: Option<(DateTime<Utc>, JobId, u32)>,
 }
@@ -61,10 +63,11 @@ impl Store {
                  from effects left join jobs on jobs.id = effects.job_id left join users on users.id = jobs.owner_id
                  where outcome <> 'not_started' and ($1 is null or outcome = $1) and ($2 is null or kind = $2)
                    and ($3 is null or (changed_at, effects.job_id, number) < ($3, $4, $5))
+                   and (not $7 or outcome not in ('in_flight', 'in_doubt', 'unconfirmed'))
                  order by changed_at desc, effects.job_id desc, number desc limit $6",
             )
             .bind(filter.outcome.map(Outcome::name)).bind(filter.kind.map(EffectKind::name))
-            .bind(at).bind(job).bind(number).bind(i64::from(limit))
+            .bind(at).bind(job).bind(number).bind(i64::from(limit)).bind(filter.settled)
             .fetch_all(conn)
             .await
         })?;

@@ -8,6 +8,7 @@ use super::{
 use crate::id::{RequestKey, UploadId, UserId};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
+use std::collections::HashMap;
 
 /// A file as it arrives.
 #[derive(Debug)]
@@ -55,34 +56,42 @@ impl Store {
         })?)
     }
 
-    /// Keeps a file; the same bytes under the same name in the same form are kept once. A form that has become a job takes no
-    /// more files: a job reads what it was made with.
-    pub async fn save_upload(&self, owner: UserId, key: RequestKey, upload: &NewUpload<'_>) -> Result<(), StoreError> {
+    /// Keeps a file; the same bytes under the same name in the same form are kept once. `None`: the form has become a job and
+    /// takes no more files, since a job reads what it was made with.
+    pub async fn save_upload(
+        &self,
+        owner: UserId,
+        key: RequestKey,
+        upload: &NewUpload<'_>,
+    ) -> Result<Option<UploadId>, StoreError> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        let settled: bool = within!(tx, conn => {
-            sqlx::query_scalar(
-                "select exists (select 1 from uploads where owner_id = $1 and request_key = $2 and name = $3 and sha256 = $4)
-                     or exists (select 1 from jobs where owner_id = $1 and request_key = $2)",
-            )
-            .bind(owner).bind(key).bind(upload.name).bind(upload.sha256.as_slice())
-            .fetch_one(conn)
-            .await
+        let known: Option<UploadId> = within!(tx, conn => {
+            sqlx::query_scalar("select id from uploads where owner_id = $1 and request_key = $2 and name = $3 and sha256 = $4")
+                .bind(owner).bind(key).bind(upload.name).bind(upload.sha256.as_slice())
+                .fetch_optional(conn)
+                .await
         })?;
-        if settled {
-            return Ok(());
+        let settled: bool = within!(tx, conn => {
+            sqlx::query_scalar("select exists (select 1 from jobs where owner_id = $1 and request_key = $2)")
+                .bind(owner).bind(key).fetch_one(conn).await
+        })?;
+        if known.is_some() || settled {
+            return Ok(known);
         }
+        let id = UploadId::new();
         let size = i64::try_from(upload.bytes.len()).unwrap_or(i64::MAX);
         within!(tx, conn => {
             sqlx::query(
                 "insert into uploads (id, owner_id, request_key, name, size, sha256, created_at, bytes)
                  values ($1, $2, $3, $4, $5, $6, $7, $8)",
             )
-            .bind(UploadId::new()).bind(owner).bind(key).bind(upload.name).bind(size).bind(upload.sha256.as_slice()).bind(now).bind(upload.bytes)
+            .bind(id).bind(owner).bind(key).bind(upload.name).bind(size).bind(upload.sha256.as_slice()).bind(now).bind(upload.bytes)
             .execute(conn)
             .await
         })?;
-        Ok(tx.commit().await?)
+        tx.commit().await?;
+        Ok(Some(id))
     }
 
     /// The files under a key, in the order of their arrival.
@@ -131,20 +140,26 @@ impl Store {
         Ok(tx.commit().await?)
     }
 
-    /// Gives a new form the files of an earlier one ("Start again with another month").
+    /// Gives a form the files of another one. Returns which file became which. Repeating it does no harm.
     pub async fn copy_uploads(
         &self,
         from_owner: UserId,
         from: RequestKey,
         to_owner: UserId,
         to: RequestKey,
-    ) -> Result<(), StoreError> {
+    ) -> Result<HashMap<UploadId, UploadId>, StoreError> {
+        let mut copies = HashMap::new();
         for upload in self.uploads(from_owner, from).await? {
             let Some(bytes) = self.upload_bytes(upload.id).await? else { continue };
             let Ok(sha256) = <[u8; 32]>::try_from(upload.sha256.as_slice()) else { continue };
-            self.save_upload(to_owner, to, &NewUpload { name: &upload.name, sha256, bytes: &bytes }).await?;
+            let copy = self.save_upload(to_owner, to, &NewUpload { name: &upload.name, sha256, bytes: &bytes }).await?;
+            let Some(copy) = copy else { continue };
+            if upload.by_hand.is_some() {
+                self.date_upload(to_owner, copy, upload.by_hand.as_deref()).await?;
+            }
+            copies.insert(upload.id, copy);
         }
-        Ok(())
+        Ok(copies)
     }
 
     /// Forgets forms, and the files of forms, that were left lying since before `before` and never became a job.

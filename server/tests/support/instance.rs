@@ -79,6 +79,8 @@ impl Instance {
         Spec {
             title: "Minutes".into(),
             month: "2026-06".parse().expect("a month"),
+            start: "2026-05-31T22:00:00Z".parse().expect("an instant"),
+            end: "2026-06-30T22:00:00Z".parse().expect("an instant"),
             zone: "Europe/Berlin".into(),
             sources: vec![SourceSpec {
                 id: "minutes".into(),

@@ -167,6 +167,7 @@ pub fn Request(view: NewReportView) -> impl IntoView {
                 "Check"
             </button>
             <input type="hidden" name="request_key" value=initial.request_key.clone() />
+            <input type="hidden" name="from" value=initial.from.clone() />
             <h1 id="new-report">"New report"</h1>
             <Summary told />
             <TitleField told value=initial.title.clone() />

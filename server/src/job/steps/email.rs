@@ -56,8 +56,7 @@ async fn render_messages(work: &Work) -> Result<(), StepError> {
         .await?
         .ok_or_else(|| StepError::Failed("The saved report is missing, so there is nothing to link to.".into()))?;
     let spec = &work.claim.spec;
-    let mut change = work.change().await?;
-    change.job.may_go_on(work.claim.epoch)?;
+    let mut messages = Vec::new();
     for email in record.job.emails() {
         let (Some(recipient), Some(message_id)) = (record.targets.get(&email.number), record.message_ids.get(&email.number))
         else {
@@ -83,7 +82,12 @@ async fn render_messages(work: &Work) -> Result<(), StepError> {
             sha256: composed.sha256.to_vec(),
             bytes: composed.bytes,
         };
-        change.insert_message(email.number, &message).await?;
+        messages.push((email.number, message));
+    }
+    let mut change = work.change().await?;
+    change.job.may_go_on(work.claim.epoch)?;
+    for (number, message) in &messages {
+        change.insert_message(*number, message).await?;
     }
     change.commit().await?;
     let total = record.job.emails().count();
