@@ -9,7 +9,7 @@ use server::{
     desk::Desk,
     http::{AppState, PeopleState, router},
     id::{JobId, RequestKey, UserId},
-    job::{Services, SourceSpec, Spec, Worker, WorkerOptions},
+    job::{MAIL_PAUSES, Services, SourceSpec, Spec, Worker, WorkerOptions},
     mail::outbox::Outbox,
     people::{EmailAddress, Role, first_admin::FirstAdmin, password::PasswordHash},
     settings::{Settings, SummarizerChoice},
@@ -78,6 +78,7 @@ async fn office(summarizer: SummarizerChoice) -> Office {
         sender: "Recount <recount@bench.test>".parse().expect("an address"),
         public_url: "http://127.0.0.1".into(),
         limits: Settings::default().limits(),
+        mail_pauses: MAIL_PAUSES,
     });
     Office { store, services, owner, cookie: format!("session={}", secret.expose()), documents, _dir: dir }
 }

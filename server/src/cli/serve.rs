@@ -102,7 +102,7 @@ impl Serve {
         let mut server = tokio::spawn(serving.into_future());
 
         let ended_early = tokio::select! {
-            asked = signals.asked_to_stop() => { asked; None }
+            () = signals.asked_to_stop() => None,
             ended = &mut worker => { ended?; Some("the worker") }
             ended = &mut server => { ended??; Some("the web server") }
         };

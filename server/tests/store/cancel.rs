@@ -80,7 +80,7 @@ async fn what_is_inserted_beside_a_refused_commit_does_not_stay() {
     let claim = instance.job_at(StepKind::Collect, ANNA).await;
     instance.store.cancel_job(claim.id, "ada@example.org").await.unwrap();
     let mut change = instance.store.change_job(claim.id).await.unwrap().unwrap();
-    change.replace_documents(&[document()]).await.unwrap();
+    change.insert_documents(0, &[document()]).await.unwrap();
     change.insert_summary("{}").await.unwrap();
     assert_eq!(change.job.complete_step(1, StepKind::Collect), Err(Refusal::CancelRequested));
     drop(change);
