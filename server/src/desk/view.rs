@@ -115,11 +115,10 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
         StepState::Running if stopping => "stopping".into(),
         StepState::Running => "started".into(),
         StepState::Done if kind == StepKind::Save => "saved".into(),
-        StepState::Done if kind == StepKind::Email => email_result(record),
+        StepState::Done | StepState::Stopped if kind == StepKind::Email => email_result(record),
         StepState::Done if kind == StepKind::Collect => format!("{} looked at", count(total)),
         StepState::Done => "done".into(),
         StepState::Failed => "failed".into(),
-        StepState::Stopped if kind == StepKind::Email => email_result(record),
         StepState::Stopped if total > 0 => format!("stopped at {done} of {}", count(total)),
         StepState::Stopped => "stopped".into(),
     };

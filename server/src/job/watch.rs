@@ -93,10 +93,10 @@ mod tests {
     #[tokio::test]
     async fn a_result_that_comes_with_the_stop_does_not_count() {
         let halt = halt();
-        let half = async {
+        let ending = async {
             halt.stop.cancel();
             7
         };
-        assert_eq!(halt.unless_stopped(half).await, None);
+        assert_eq!(halt.unless_stopped(ending).await, None);
     }
 }

@@ -163,6 +163,7 @@ impl Source {
     }
 
     /// The same source under another name.
+    #[must_use]
     pub fn called(self, name: &str) -> Self {
         Self { name: name.to_owned(), ..self }
     }

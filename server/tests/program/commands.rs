@@ -194,6 +194,9 @@ async fn settings_that_cannot_work_are_named() {
         assert!(ran.code == Some(1) && ran.err.contains(says), "{settings}: {ran:?}");
     }
     home.settings("");
+    let ran = home.run(&["serve", "--listen", "0.0.0.0:0"]).await;
+    assert!(ran.code == Some(1) && ran.err.contains("set public_url in recount.toml"), "{ran:?}");
+    home.settings("public_url = \"http://recount.test\"\n");
     let ran = home.run(&["serve", "--demo", "--listen", "0.0.0.0:0"]).await;
     assert!(ran.code == Some(1) && ran.err.contains("it only listens on this machine"), "{ran:?}");
 }
