@@ -53,7 +53,7 @@ pub fn App() -> impl IntoView {
     ui::provide_frame();
 
     view! {
-        <Title formatter=|page: String| if page.is_empty() { "Recount".to_owned() } else { format!("{page} · Recount") } />
+        <Title formatter=|page: String| ui::tab_title(&page) />
         <Router>
             <a class="skip" href="#content">
                 "Skip to the content"

@@ -4,8 +4,8 @@
 use crate::{
     error::AppError,
     model::{
-        AccountView, CancelAnswerView, DocumentView, EffectQuery, EffectView, EffectsView, JobView, JobsView, NewReportQuery,
-        NewReportView, RecipientCheck, ReportView, SignInView, Viewer,
+        AccountView, CancelAnswerView, DocumentChoice, DocumentView, EffectQuery, EffectView, EffectsView, JobView, JobsView,
+        NewReportQuery, NewReportView, RecipientCheck, ReportView, SignInView, Viewer,
     },
 };
 use async_trait::async_trait;
@@ -18,8 +18,8 @@ pub trait Pages: Send + Sync + 'static {
     async fn sign_in(&self) -> Result<SignInView, AppError>;
     /// The form, filled in from a draft, from a job, or with sensible values.
     async fn new_report(&self, who: &Viewer, query: NewReportQuery) -> Result<NewReportView, AppError>;
-    /// The form again for another month: counts, interval, warnings. Nothing is stored.
-    async fn recount(&self, who: &Viewer, request_key: String, month: String, zone: String) -> Result<NewReportView, AppError>;
+    /// The form again for another choice of documents: counts, interval, warnings. Nothing is stored.
+    async fn recount(&self, who: &Viewer, request_key: String, choice: DocumentChoice) -> Result<NewReportView, AppError>;
     async fn check_recipients(&self, who: &Viewer, typed: String) -> Result<RecipientCheck, AppError>;
     async fn recent(&self, who: &Viewer) -> Result<JobsView, AppError>;
     /// `before` is a job's id: only older ones are listed. `state` is a phase's name, or empty.

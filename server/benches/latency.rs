@@ -9,10 +9,11 @@ use server::{
     desk::Desk,
     http::{AppState, PeopleState, router},
     id::{JobId, RequestKey, UserId},
-    job::{Services, SourceSpec, Spec, Worker, WorkerOptions},
+    job::{Hold, MAIL_PAUSES, Services, SourceSpec, Spec, Worker, WorkerOptions},
     mail::outbox::Outbox,
     people::{EmailAddress, Role, first_admin::FirstAdmin, password::PasswordHash},
     settings::{Settings, SummarizerChoice},
+    source::{Folder, Place},
     store::{NewUser, Record, Store},
     summarizer::{ModelSettings, Provider},
 };
@@ -77,6 +78,7 @@ async fn office(summarizer: SummarizerChoice) -> Office {
         sender: "Recount <recount@bench.test>".parse().expect("an address"),
         public_url: "http://127.0.0.1".into(),
         limits: Settings::default().limits(),
+        mail_pauses: MAIL_PAUSES,
     });
     Office { store, services, owner, cookie: format!("session={}", secret.expose()), documents, _dir: dir }
 }
@@ -86,10 +88,17 @@ impl Office {
         let spec = Spec {
             title: "Bench".into(),
             month: "2026-06".parse().expect("a month"),
+            start: "2026-06-01T00:00:00Z".parse().expect("an instant"),
+            end: "2026-07-01T00:00:00Z".parse().expect("an instant"),
             zone: "UTC".into(),
-            sources: vec![SourceSpec { id: "docs".into(), name: "Docs".into(), path: self.documents.clone() }],
+            sources: vec![SourceSpec {
+                id: "docs".into(),
+                name: "Docs".into(),
+                place: Place::whole(Folder { name: "Docs".into(), root: self.documents.clone() }),
+            }],
             recipients: vec!["anna@example.org".into()],
             instructions: None,
+            hold: Hold::None,
         };
         self.store.create_job(self.owner, RequestKey::new(), &spec).await.expect("a job").0
     }

@@ -3,12 +3,12 @@
 use clap::Parser;
 use server::cli::Cli;
 use std::process::ExitCode;
+use tokio::runtime::Runtime;
 
 /// The arguments could not be understood (`EX_USAGE` of sysexits.h). clap's own 2 would read as "something unconfirmed".
 const USAGE: u8 = 64;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -16,11 +16,18 @@ async fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
         }
     };
-    match cli.run().await {
-        Ok(code) => code,
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("recount: {error:#}");
-            ExitCode::FAILURE
+            eprintln!("recount: the program cannot start its threads: {error}");
+            return ExitCode::FAILURE;
         }
-    }
+    };
+    let code = runtime.block_on(cli.run()).unwrap_or_else(|error| {
+        eprintln!("recount: {error:#}");
+        ExitCode::FAILURE
+    });
+    // A document that is still being read has no effect outside, so nobody waits for it.
+    runtime.shutdown_background();
+    code
 }

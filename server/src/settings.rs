@@ -6,7 +6,7 @@ use crate::{
     mail::{
         channel::Channel,
         outbox::Outbox,
-        smtp::{Smtp, SmtpSettings},
+        smtp::{Secret, Smtp, SmtpSettings},
     },
     summarizer::{ExtractiveSummarizer, Identity, ModelSettings, ModelSummarizer, Provider, SummarizeError, Summarizer},
 };
@@ -86,7 +86,7 @@ pub struct ModelSetting {
     pub provider: Provider,
     pub model: String,
     pub base_url: Option<String>,
-    pub api_key: Option<String>,
+    pub api_key: Option<Secret>,
     pub context_tokens: Option<u32>,
     pub max_output_tokens: Option<u32>,
     pub temperature: Option<f64>,
@@ -151,7 +151,7 @@ impl Settings {
     pub fn load(data: &Path) -> anyhow::Result<Self> {
         let path = data.join(FILE);
         let file = File::from(path.clone()).format(FileFormat::Toml).required(false);
-        let environment = Environment::with_prefix("RECOUNT").prefix_separator("__").separator("__").try_parsing(true);
+        let environment = Environment::with_prefix("RECOUNT").prefix_separator("__").separator("__");
         let settings: Self = Config::builder()
             .add_source(file)
             .add_source(environment)
@@ -217,7 +217,7 @@ impl ModelSetting {
     fn settings(&self) -> ModelSettings {
         let mut settings = ModelSettings::new(self.provider, self.model.clone());
         settings.base_url.clone_from(&self.base_url);
-        settings.api_key.clone_from(&self.api_key);
+        settings.api_key = self.api_key.as_ref().map(|key| key.expose().to_owned());
         settings.context_tokens = self.context_tokens.unwrap_or(settings.context_tokens);
         settings.max_output_tokens = self.max_output_tokens.unwrap_or(settings.max_output_tokens);
         settings.temperature = self.temperature.or(settings.temperature);

@@ -1,5 +1,7 @@
 //! One binary for all tests that look at the server from the outside, so that it is linked once.
 
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the way to fail")]
+
 mod support;
 
 mod ingest {
@@ -20,4 +22,41 @@ mod mail {
     mod smtp_faults;
     mod smtp_session;
     mod smtp_tls;
+}
+
+mod store {
+    //! The record of a job under the contract's rules, without a worker.
+
+    mod cancel;
+    mod constraints;
+    mod lifecycle;
+    mod recovery;
+}
+
+mod jobs {
+    //! Whole jobs through a worker, on real files and scripted servers.
+
+    mod cancel;
+    mod crash;
+    mod ending;
+    mod hold;
+    mod mailing;
+}
+
+mod api {
+    //! The site over HTTP, without a network.
+
+    mod effects;
+    mod events;
+    mod forms;
+    mod jobs;
+    mod orders;
+    mod pages;
+}
+
+mod program {
+    //! The program itself, as a process that can be stopped and killed.
+
+    mod commands;
+    mod serve;
 }

@@ -33,11 +33,12 @@ impl Emails {
         let Self { total, accepted, refused, .. } = *self;
         if self.unconfirmed > 0 {
             "Report saved; email outcome unconfirmed".into()
-        } else if refused > 0 {
+        } else if refused > 0 && refused + accepted == total {
             format!("Report saved; email refused for {refused} of {total}")
         } else if accepted == total && phase == Phase::Finished {
             "Report saved; email accepted by the mail service".into()
-        } else if accepted > 0 {
+        } else if accepted + refused > 0 {
+            // Not "refused for 1 of 3" where the others were not accepted either: it would read as if they were.
             format!("Report saved; email accepted for {accepted} of {total}")
         } else if self.started > 0 {
             "Report saved; email not sent".into()

@@ -159,6 +159,7 @@ fn a_finished_job() {
     assert_eq!(finish(vec![accepted(), unanswered()]), "Report saved; email outcome unconfirmed");
     let gave_up = Verdict::NotDone(NotDone::GaveUp, "no connection".into());
     assert_eq!(finish(vec![accepted(), gave_up.clone()]), "Report saved; email accepted for 1 of 2");
+    assert_eq!(finish(vec![refused(), gave_up.clone()]), "Report saved; email accepted for 0 of 2");
     assert_eq!(finish(vec![gave_up]), "Report saved; email not sent");
 }
 

@@ -12,7 +12,7 @@ mod pages;
 pub use effects::{AttemptLine, EffectQuery, EffectRow, EffectView, EffectsView, effect_path};
 pub use job::{CancelAnswerView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, HoldView, JobView, StepView};
 pub use month::{Month, MonthError};
-pub use new_report::{FieldError, NewReportQuery, NewReportView, RecipientCheck, SourceChoice, UploadLine};
+pub use new_report::{DocumentChoice, FieldError, NewReportQuery, NewReportView, RecipientCheck, SourceChoice, UploadLine};
 pub use pages::{AccountView, DocumentView, JobRow, JobsView, ReportView, SessionLine, SignInView, TokenLine, Viewer};
 
 use serde::{Deserialize, Serialize};

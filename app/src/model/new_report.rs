@@ -13,11 +13,23 @@ pub struct NewReportQuery {
     pub month: Option<String>,
 }
 
+/// Which documents the form is about, as it stands in the browser.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DocumentChoice {
+    pub month: String,
+    pub zone: String,
+    /// Ids of the chosen folders. The encoding of forms leaves out an empty list, hence the default.
+    pub sources: Vec<String>,
+}
+
 /// The form with its values and what is known about them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewReportView {
     /// Names the request: sending it twice gives one job.
     pub request_key: String,
+    /// The job that the form is filled in from, or empty.
+    pub from: String,
     pub title: String,
     /// As typed.
     pub month: String,

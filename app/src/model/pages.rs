@@ -11,6 +11,8 @@ pub struct Viewer {
     pub is_admin: bool,
     /// IANA name.
     pub zone: String,
+    /// The id of the browser's session; programs have none.
+    pub session: Option<String>,
 }
 
 /// The jobs that the viewer may see.
@@ -47,7 +49,8 @@ pub struct ReportView {
     /// Sanitized when it was saved; it never changes.
     pub html: String,
     pub markdown_path: String,
-    pub job_path: String,
+    /// The job's page, for those who may see it.
+    pub job_path: Option<String>,
     pub facts: Vec<Fact>,
 }
 

@@ -34,7 +34,7 @@ fn Sheet(report: ReportView) -> impl IntoView {
                 <header class="heading">
                     <nav class="crumbs" aria-label="Breadcrumb">
                         <a href="/jobs">"Jobs"</a>
-                        <a href=job_path.clone()>"This job"</a>
+                        {job_path.clone().map(|path| view! { <a href=path>"This job"</a> })}
                         <span aria-current="page">"Report"</span>
                     </nav>
                     <h1>{title}</h1>
@@ -46,9 +46,14 @@ fn Sheet(report: ReportView) -> impl IntoView {
                 <h2>"This report"</h2>
                 <Facts facts />
                 <ul class="links">
-                    <li>
-                        <a href=job_path>"How it was made"</a>
-                    </li>
+                    {job_path
+                        .map(|path| {
+                            view! {
+                                <li>
+                                    <a href=path>"How it was made"</a>
+                                </li>
+                            }
+                        })}
                     <li>
                         <a href=markdown_path download="" rel="external">
                             "Download as Markdown"

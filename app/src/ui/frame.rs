@@ -108,7 +108,7 @@ fn Masthead(here: Here, frame: Option<Frame>) -> impl IntoView {
                     .then(|| {
                         view! {
                             <a href="/admin/effects" aria-current=current(Here::Effects)>
-                                "Effects"
+                                "Effects "
                                 {(open > 0).then(|| view! { <span class="count">{format!("{open} open")}</span> })}
                             </a>
                         }

@@ -1,5 +1,6 @@
 //! The small parts that pages are made of. Each carries its rules for assistive technology, so that pages need not.
 
+mod escaped;
 mod facts;
 mod field;
 mod frame;
@@ -8,6 +9,7 @@ mod notice;
 mod problem;
 mod time;
 
+pub use escaped::{escaped, tab_title};
 pub use facts::Facts;
 pub use field::Field;
 #[cfg(feature = "ssr")]

@@ -98,6 +98,9 @@ async fn create(
             let job = desk.show_job(&who, id).await?;
             Ok((status, [(header::LOCATION, format!("/api/v1/jobs/{id}"))], Json(job)).into_response())
         }
+        Ordered::Conflict => {
+            Err(Problem::conflict("This Idempotency-Key was used for another report. Send a new key, or the same request again."))
+        }
         Ordered::Wrong(errors) => Err(errors.into()),
     }
 }

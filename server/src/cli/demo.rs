@@ -3,12 +3,15 @@
 
 use crate::{
     clock::{Clock, SystemClock},
-    people::{EmailAddress, Role, password::NewPassword},
+    people::{
+        EmailAddress, Role,
+        password::{self, NewPassword},
+    },
     period::month_of,
     settings::SourceSetting,
     store::Store,
 };
-use anyhow::Context;
+use anyhow::{Context, bail};
 use app::model::Month;
 use rust_embed::RustEmbed;
 use std::{fs, path::Path};
@@ -52,8 +55,29 @@ pub fn documents(data: &Path) -> anyhow::Result<Vec<SourceSetting>> {
     ])
 }
 
-/// Makes the people of the demo, unless they are there.
+/// Refuses to serve a demo's data folder as a real one: everybody knows its passwords.
+pub async fn refuse_people(store: &Store) -> anyhow::Result<()> {
+    for (email, _, password) in PEOPLE {
+        let known = store.credentials(&EmailAddress::parse(email)?).await?;
+        if let Some((_, hash)) = known
+            && password::verify(password.to_owned(), Some(hash)).await?
+        {
+            bail!(
+                "This data folder is a demo's: {email} signs in with a password that everybody knows. Use another folder, or --demo."
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Makes the people of the demo, unless they are there. A folder that is in use already is not turned into a demo.
 pub async fn people(store: &Store) -> anyhow::Result<()> {
+    let (first, ..) = PEOPLE[0];
+    if store.users_exist().await? && store.user_by_email(&EmailAddress::parse(first)?).await?.is_none() {
+        bail!(
+            "This data folder has people of its own, and --demo would add accounts whose passwords everybody knows. Use another folder."
+        );
+    }
     for (email, role, password) in PEOPLE {
         let email = EmailAddress::parse(email)?;
         if store.user_by_email(&email).await?.is_none() {

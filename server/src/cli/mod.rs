@@ -16,6 +16,8 @@ use crate::{
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use std::{
+    fs::DirBuilder,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -91,7 +93,12 @@ fn log(default: &str) {
 
 /// Makes the data folder and opens its database.
 pub async fn open_store(data: &Path, settings: &Settings) -> anyhow::Result<Store> {
-    std::fs::create_dir_all(data).with_context(|| format!("the data folder {} cannot be made", data.display()))?;
+    // Documents and messages are in it: nobody else on the machine needs to read them.
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(data)
+        .with_context(|| format!("the data folder {} cannot be made", data.display()))?;
     let path = data.join("recount.sqlite3");
     let clock: SharedClock = Arc::new(SystemClock);
     let sender = settings.sender()?;

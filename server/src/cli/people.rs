@@ -91,7 +91,7 @@ pub async fn command_line_user(store: &Store, zone: &str) -> anyhow::Result<View
         store.create_user(&email, Role::User, &PasswordHash::unusable(), Tz::UTC).await?;
     }
     let user = store.user_by_email(&email).await?.context("the command line's own account is missing")?;
-    Ok(Viewer { id: user.id.to_string(), email: user.email, is_admin: false, zone: zone.to_owned() })
+    Ok(Viewer { id: user.id.to_string(), email: user.email, is_admin: false, zone: zone.to_owned(), session: None })
 }
 
 /// Adds a person and says so on `output`.

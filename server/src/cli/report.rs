@@ -3,7 +3,7 @@
 use super::{DataFolder, open_desk, people::command_line_user};
 use crate::{
     bus::changed,
-    desk::{Desk, Order, Ordered, with_ids},
+    desk::{Desk, DeskError, Order, Ordered, with_ids},
     id::{JobId, RequestKey},
     job::{Worker, WorkerOptions},
     settings::Settings,
@@ -12,11 +12,15 @@ use crate::{
 use anyhow::{Context, bail};
 use app::{
     contract::{Outcome, Phase},
+    error::AppError,
     model::{JobView, Viewer},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
-use tokio::{signal::unix::SignalKind, time::timeout};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Arguments of `recount report`.
@@ -80,14 +84,21 @@ impl Report {
             has_files: false,
         };
         let key = self.key.unwrap_or_else(RequestKey::new);
-        let id = match desk.order(&who, key, &order).await.map_err(|error| error.0)? {
+        let mut signals = Signals::catch()?;
+        // An answer may get lost (a busy database); the same key finds the job that it was about.
+        let ordered = match desk.order(&who, key, &order).await {
+            Err(DeskError(AppError::Internal)) => desk.order(&who, key, &order).await,
+            other => other,
+        };
+        let id = match ordered.map_err(|error| error.0)? {
             Ordered::Job { id, .. } => id,
+            Ordered::Conflict => bail!("The key {key} belongs to another report. Leave --key out, or use a new one."),
             Ordered::Wrong(errors) => {
                 let sentences: Vec<String> = errors.into_iter().map(|error| error.text).collect();
                 bail!("{}", sentences.join("\n"));
             }
         };
-        let view = work_on(&desk, &who, id, self.json).await?;
+        let view = work_on(&desk, &who, id, self.json, &mut signals).await?;
         if self.json {
             println!("{}", serde_json::to_string_pretty(&view)?);
         } else {
@@ -109,40 +120,66 @@ fn folder(path: &std::path::Path) -> Folder {
 
 /// Runs a worker for this one job until the job has ended. The first Ctrl-C cancels it; a second one, or SIGTERM, hands it
 /// back unfinished.
-async fn work_on(desk: &Desk, who: &Viewer, id: JobId, quiet: bool) -> anyhow::Result<JobView> {
+async fn work_on(desk: &Desk, who: &Viewer, id: JobId, quiet: bool, signals: &mut Signals) -> anyhow::Result<JobView> {
     let show = async || desk.show_job(who, id).await.map_err(|error| anyhow::Error::new(error.0));
     let mut bus = desk.store().bus().subscribe();
     let shutdown = CancellationToken::new();
     let options = WorkerOptions { only: Some(id), concurrency: 1, ..WorkerOptions::default() };
     let worker = tokio::spawn(Worker::new(desk.services.clone(), options).run(shutdown.clone()));
-    let mut interrupt = tokio::signal::unix::signal(SignalKind::interrupt())?;
-    let mut terminate = tokio::signal::unix::signal(SignalKind::terminate())?;
     let bar = progress_bar(quiet);
-    let mut cancelled = false;
-    let view = loop {
-        let view = show().await?;
-        show_progress(&bar, &view);
-        if view.phase.is_final() {
-            break view;
+    let mut cancel = Cancel::NotPressed;
+    loop {
+        // A database that is busy for a while is asked again: leaving here would leave the job behind.
+        if let Ok(view) = show().await {
+            show_progress(&bar, &view);
+            if view.phase.is_final() {
+                break;
+            }
+        }
+        if cancel == Cancel::Pressed
+            && let Ok(answer) = desk.cancel_job(who, id).await
+        {
+            cancel = Cancel::Recorded;
+            bar.println(format!("{} Ctrl-C again leaves without waiting.", answer.message));
+            continue;
         }
         tokio::select! {
             // Another process may write too, so silence is not taken for rest.
             _ = timeout(Duration::from_secs(1), changed(&mut bus, id)) => {}
-            _ = interrupt.recv() => {
-                if cancelled {
-                    break view;
+            _ = signals.interrupt.recv() => {
+                if cancel == Cancel::Recorded {
+                    break;
                 }
-                cancelled = true;
-                let answer = desk.cancel_job(who, id).await.map_err(|error| error.0)?;
-                bar.println(format!("{} Ctrl-C again leaves without waiting.", answer.message));
+                cancel = Cancel::Pressed;
             }
-            _ = terminate.recv() => break view,
+            _ = signals.terminate.recv() => break,
         }
-    };
+    }
     bar.finish_and_clear();
     shutdown.cancel();
     worker.await?;
-    if view.phase.is_final() { Ok(view) } else { show().await }
+    show().await
+}
+
+/// What has become of Ctrl-C.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cancel {
+    NotPressed,
+    /// Not recorded yet.
+    Pressed,
+    Recorded,
+}
+
+/// The signals that end a report. They are caught from before the job exists, so that none of them can leave it behind.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn catch() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
 }
 
 fn progress_bar(quiet: bool) -> ProgressBar {

@@ -5,7 +5,7 @@ use crate::{
     http::{AppState, PeopleState, router},
     job::{Worker, WorkerOptions},
     people::first_admin::FirstAdmin,
-    settings::Settings,
+    settings::{FILE, Settings},
     store::Store,
 };
 use anyhow::{Context, bail};
@@ -13,7 +13,7 @@ use chrono::TimeDelta;
 use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +39,11 @@ const CLEAN_EVERY: Duration = Duration::from_hours(6);
 impl Serve {
     /// Serves until SIGTERM or Ctrl-C. Jobs under way are then finished or handed back, never lost.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let mut signals = Signals::catch()?;
         let mut settings = Settings::load(&self.data.path)?;
+        if self.listen.ip().is_unspecified() && settings.public_url.is_none() {
+            bail!("Tell Recount where people reach it: set public_url in {FILE}. Links in e-mails begin with it.");
+        }
         if self.demo {
             if !self.listen.ip().is_loopback() {
                 bail!(
@@ -61,11 +65,13 @@ impl Serve {
         let store = desk.store().clone();
         if self.demo {
             demo::people(&store).await?;
+        } else {
+            demo::refuse_people(&store).await?;
         }
         let first_admin = Arc::new(FirstAdmin::at_start(&store).await?);
 
         let shutdown = CancellationToken::new();
-        let worker = tokio::spawn(Worker::new(desk.services.clone(), options).run(shutdown.clone()));
+        let mut worker = tokio::spawn(Worker::new(desk.services.clone(), options).run(shutdown.clone()));
         let relay = tokio::spawn({
             let (store, shutdown) = (store.clone(), shutdown.clone());
             async move {
@@ -93,11 +99,18 @@ impl Serve {
         let app = router(AppState::new(desk, people, shutdown.clone()), &public_url)?;
         let serving = axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>())
             .with_graceful_shutdown(shutdown.clone().cancelled_owned());
-        let server = tokio::spawn(serving.into_future());
+        let mut server = tokio::spawn(serving.into_future());
 
-        asked_to_stop().await?;
+        let ended_early = tokio::select! {
+            () = signals.asked_to_stop() => None,
+            ended = &mut worker => { ended?; Some("the worker") }
+            ended = &mut server => { ended??; Some("the web server") }
+        };
         tracing::info!("stopping: jobs under way are finished or handed back");
         shutdown.cancel();
+        if let Some(part) = ended_early {
+            bail!("{part} has ended by itself; start Recount again");
+        }
         worker.await?;
         let _ = tokio::time::timeout(LINGER, server).await;
         let _ = relay.await;
@@ -121,11 +134,21 @@ async fn clean(store: Store, stop: CancellationToken) {
     }
 }
 
-async fn asked_to_stop() -> anyhow::Result<()> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// The signals that end the server, caught from the start so that none of them cuts off a job.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn catch() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
-    Ok(())
+
+    async fn asked_to_stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }

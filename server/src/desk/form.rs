@@ -4,7 +4,7 @@
 use super::{Desk, DeskError, Order, Ordered, check_recipients, jobs::user_id, view::Reader};
 use crate::{
     extract,
-    id::{JobId, RequestKey, UserId},
+    id::{JobId, RequestKey, UploadId, UserId},
     job::{Hold, whole_month},
     period::{Period, parse_zone},
     source::{Source, count, dating::date_document},
@@ -12,13 +12,12 @@ use crate::{
 };
 use app::{
     error::AppError,
-    model::{FieldError, Month, NewReportQuery, NewReportView, SourceChoice, UploadLine, Viewer},
+    model::{DocumentChoice, FieldError, Month, NewReportQuery, NewReportView, SourceChoice, UploadLine, Viewer},
 };
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use tokio::task::spawn_blocking;
-
-/// How long the form lets an e-mail wait unless told otherwise, in seconds.
-const DEFAULT_HOLD: u32 = 30;
+use uuid::Uuid;
 
 /// The form as it was typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,8 +46,13 @@ pub struct Form {
 pub enum FormOutcome {
     /// The job is there.
     Job(JobId),
-    /// The form is to be looked at (again).
-    Look,
+    /// The form is to be looked at (again), under this key.
+    Look(RequestKey),
+}
+
+/// The key of a form that was changed after it had become a job.
+pub fn next_key(key: RequestKey) -> RequestKey {
+    RequestKey(Uuid::new_v5(&key.0, b"changed"))
 }
 
 impl Form {
@@ -68,20 +72,38 @@ impl Form {
 
 impl Desk {
     /// Takes a form that was sent with "Generate". The recipients must have been shown to the person as they will be used.
-    pub async fn send_form(&self, who: &Viewer, key: RequestKey, mut form: Form) -> Result<FormOutcome, DeskError> {
+    ///
+    /// A form that has already become a job gives that job again. If it was changed since (the browser's Back), it is another
+    /// order and gets a key of its own, made of the old one, so that sending it twice gives one job as well.
+    pub async fn send_form(&self, who: &Viewer, mut key: RequestKey, mut form: Form) -> Result<FormOutcome, DeskError> {
         let owner = user_id(who)?;
         let shown = check_recipients(&form.recipients).addresses.join(", ");
         if form.problems.is_empty() && form.shown_recipients == shown {
-            let has_files = !self.store().uploads(owner, key).await?.is_empty();
-            if let Ordered::Job { id, .. } = self.order(who, key, &form.order(has_files)).await? {
-                return Ok(FormOutcome::Job(id));
+            loop {
+                let has_files = !self.store().uploads(owner, key).await?.is_empty();
+                match self.order(who, key, &form.order(has_files)).await? {
+                    Ordered::Job { id, .. } => return Ok(FormOutcome::Job(id)),
+                    Ordered::Conflict => key = self.reopen(owner, key).await?.0,
+                    Ordered::Wrong(_) => break,
+                }
             }
-        } else if let Some(id) = self.store().job_of_request(owner, key).await? {
-            return Ok(FormOutcome::Job(id));
         }
         form.sent = true;
         self.keep_form(owner, key, &form).await?;
-        Ok(FormOutcome::Look)
+        Ok(FormOutcome::Look(key))
+    }
+
+    /// A key for what a form with this key has become after it was changed, with the same files; and which file became which.
+    pub async fn reopen(&self, owner: UserId, key: RequestKey) -> Result<(RequestKey, HashMap<UploadId, UploadId>), DeskError> {
+        let next = next_key(key);
+        let copies = self.store().copy_uploads(owner, key, owner, next).await?;
+        Ok((next, copies))
+    }
+
+    /// The files of the job that a form was filled in from; and which file became which.
+    pub async fn take_over(&self, who: &Viewer, from: JobId, key: RequestKey) -> Result<HashMap<UploadId, UploadId>, DeskError> {
+        let row = self.visible(who, from).await?.row;
+        Ok(self.store().copy_uploads(row.owner_id, row.request_key, user_id(who)?, key).await?)
     }
 
     /// Keeps a form as it is.
@@ -101,13 +123,14 @@ impl Desk {
             && let Some(form) = self.kept_form(owner, key).await?
         {
             let sent = form.sent;
-            return self.fill(who, key, form, sent).await;
+            let uploads = self.store().uploads(owner, key).await?;
+            return self.fill(key, form, uploads, sent).await;
         }
         let key = RequestKey::new();
         if let Some(from) = query.from.as_deref().and_then(|text| text.parse().ok()) {
-            let record = self.visible(who, from).await?;
-            let spec = record.row.spec;
-            self.store().copy_uploads(record.row.owner_id, record.row.request_key, owner, key).await?;
+            let row = self.visible(who, from).await?.row;
+            let uploads = self.store().uploads(row.owner_id, row.request_key).await?;
+            let spec = row.spec;
             let recipients = spec.recipients.join(", ");
             let form = Form {
                 title: spec.title,
@@ -120,7 +143,9 @@ impl Desk {
                 hold: spec.hold.to_string(),
                 ..Form::default()
             };
-            return self.fill(who, key, form, false).await;
+            let mut view = self.fill(key, form, uploads, false).await?;
+            view.from = row.id.to_string();
+            return Ok(view);
         }
         let zone = Reader::new(&who.email, &who.zone).zone;
         let today = self.store().clock().now().with_timezone(&zone).date_naive();
@@ -131,29 +156,30 @@ impl Desk {
             sources: self.folders.iter().map(|known| known.id.clone()).collect(),
             recipients: who.email.clone(),
             shown_recipients: who.email.clone(),
-            hold: Hold::Countdown(DEFAULT_HOLD).to_string(),
+            hold: Hold::None.to_string(),
             ..Form::default()
         };
-        self.fill(who, key, form, false).await
+        self.fill(key, form, Vec::new(), false).await
     }
 
-    /// What another month or zone would change on the page.
-    pub(super) async fn recount_form(
-        &self,
-        who: &Viewer,
-        key: &str,
-        month: String,
-        zone: String,
-    ) -> Result<NewReportView, DeskError> {
+    /// What another choice of documents would change on the page.
+    pub(super) async fn recount_form(&self, who: &Viewer, key: &str, choice: DocumentChoice) -> Result<NewReportView, DeskError> {
         let key: RequestKey = key.parse().map_err(|_| AppError::NotFound)?;
-        let form = self.kept_form(user_id(who)?, key).await?.unwrap_or_default();
-        self.fill(who, key, Form { month, zone, ..form }, false).await
+        let owner = user_id(who)?;
+        let form = self.kept_form(owner, key).await?.unwrap_or_default();
+        let uploads = self.store().uploads(owner, key).await?;
+        let DocumentChoice { month, zone, sources } = choice;
+        self.fill(key, Form { month, zone, sources, ..form }, uploads, false).await
     }
 
     /// Adds to a form what is known about its values.
-    async fn fill(&self, who: &Viewer, key: RequestKey, form: Form, with_errors: bool) -> Result<NewReportView, DeskError> {
-        let owner = user_id(who)?;
-        let uploads = self.store().uploads(owner, key).await?;
+    async fn fill(
+        &self,
+        key: RequestKey,
+        form: Form,
+        uploads: Vec<Upload>,
+        with_errors: bool,
+    ) -> Result<NewReportView, DeskError> {
         let month: Option<Month> = form.month.trim().parse().ok();
         let zone = parse_zone(form.zone.trim()).ok();
         let period = month.zip(zone).and_then(|(month, zone)| Period::new(month, zone).ok());
@@ -172,7 +198,10 @@ impl Desk {
         let month_title = period.as_ref().map(|period| period.month().title()).unwrap_or_default();
         let mut warnings = Vec::new();
         if let Some(period) = &period {
-            if period.is_future(self.store().clock().now()) {
+            let now = self.store().clock().now();
+            if period.is_future(now) {
+                warnings.push(format!("{month_title} has not begun yet."));
+            } else if period.end() > now {
                 warnings.push(format!("{month_title} is not over yet. The report will hold what there is so far."));
             }
             if found == 0 {
@@ -183,6 +212,7 @@ impl Desk {
         let megabytes = |bytes: u64| bytes / 1_000_000;
         Ok(NewReportView {
             request_key: key.to_string(),
+            from: String::new(),
             title: form.title,
             month: form.month,
             month_title,

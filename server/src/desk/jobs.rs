@@ -22,6 +22,8 @@ use app::{
 pub enum Ordered {
     /// There is a job: a new one, or the one that this request had made before.
     Job { id: JobId, is_new: bool },
+    /// The key belongs to a job that was ordered differently.
+    Conflict,
     /// The order has mistakes.
     Wrong(Vec<FieldError>),
 }
@@ -40,11 +42,14 @@ impl Desk {
     /// Takes an order. The same request gives the same job, however often it arrives.
     pub async fn order(&self, who: &Viewer, key: RequestKey, order: &Order) -> Result<Ordered, DeskError> {
         let owner = user_id(who)?;
-        // A repetition is answered first: its folders may have gone since, its job has not.
+        let checked = check(order, &self.folders);
+        // A repetition is answered first, even where its folders have gone since: its job has not.
         if let Some(id) = self.store().job_of_request(owner, key).await? {
-            return Ok(Ordered::Job { id, is_new: false });
+            let record = self.visible(who, id).await?;
+            let same = checked.map_or_else(|_| order.resembles(&record.row.spec), |spec| spec == record.row.spec);
+            return Ok(if same { Ordered::Job { id, is_new: false } } else { Ordered::Conflict });
         }
-        match check(order, &self.folders) {
+        match checked {
             Err(errors) => Ok(Ordered::Wrong(errors)),
             Ok(spec) => {
                 let (id, is_new) = self.store().create_job(owner, key, &spec).await?;
@@ -54,7 +59,7 @@ impl Desk {
     }
 
     /// A job that the viewer may see.
-    pub(super) async fn visible(&self, who: &Viewer, id: JobId) -> Result<Record, DeskError> {
+    pub async fn visible(&self, who: &Viewer, id: JobId) -> Result<Record, DeskError> {
         let record = self.store().job(id).await?.ok_or(AppError::NotFound)?;
         if who.is_admin || record.row.owner_id == user_id(who)? { Ok(record) } else { Err(AppError::NotFound.into()) }
     }

@@ -80,7 +80,7 @@ impl Desk {
             created,
             html: report.html,
             markdown_path: format!("/reports/{id}/report.md"),
-            job_path: if is_owner { format!("/jobs/{}", report.job_id) } else { String::new() },
+            job_path: is_owner.then(|| format!("/jobs/{}", report.job_id)),
             facts,
         })
     }

@@ -10,7 +10,7 @@ mod order;
 mod pages;
 mod view;
 
-pub use form::{Form, FormOutcome};
+pub use form::{Form, FormOutcome, next_key};
 pub use jobs::Ordered;
 pub use order::{AllowedFolder, Order, check, check_recipients, with_ids};
 pub use view::{interval, job_view, moment};

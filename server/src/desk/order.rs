@@ -5,7 +5,7 @@ use crate::{
     job::{Hold, SourceSpec, Spec, UnknownHold},
     mail::address::{DEFAULT_MAX_RECIPIENTS, RecipientsError, parse_recipients},
     period::{Period, parse_zone},
-    source::{Folder, allowed},
+    source::{Folder, Place, allowed},
 };
 use app::model::{FieldError, Month, RecipientCheck};
 use std::path::PathBuf;
@@ -29,6 +29,16 @@ pub struct Order {
     pub hold: String,
     /// Whether files come with it.
     pub has_files: bool,
+}
+
+impl Order {
+    /// Whether this could be the order that `spec` was made of, as far as it can be told without its folders.
+    pub fn resembles(&self, spec: &Spec) -> bool {
+        self.month.trim() == spec.month.to_string()
+            && self.zone.trim() == spec.zone
+            && self.title.trim() == spec.title
+            && check_recipients(&self.recipients).addresses == spec.recipients
+    }
 }
 
 /// A folder that may be read, with the id that forms use.
@@ -76,15 +86,14 @@ pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<Field
         }
     };
     let zone = parse_zone(order.zone.trim());
-    match (&zone, month) {
-        (Err(error), _) => wrong("zone", error.to_string()),
-        (Ok(zone), Some(month)) => {
-            if let Err(error) = Period::new(month, *zone) {
-                wrong("month", error.to_string());
-            }
+    let period = match (&zone, month) {
+        (Err(error), _) => {
+            wrong("zone", error.to_string());
+            None
         }
-        (Ok(_), None) => {}
-    }
+        (Ok(zone), Some(month)) => Period::new(month, *zone).map_err(|error| wrong("month", error.to_string())).ok(),
+        (Ok(_), None) => None,
+    };
     let mut sources = Vec::new();
     for asked in &order.sources {
         match find_source(asked, folders) {
@@ -108,10 +117,12 @@ pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<Field
         wrong("hold", error.to_string());
         Hold::None
     });
-    match (month, errors.is_empty()) {
-        (Some(month), true) => Ok(Spec {
+    match (period, errors.is_empty()) {
+        (Some(period), true) => Ok(Spec {
             title: title.to_owned(),
-            month,
+            month: period.month(),
+            start: period.start(),
+            end: period.end(),
             zone: order.zone.trim().to_owned(),
             sources,
             recipients: check.addresses,
@@ -124,18 +135,15 @@ pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<Field
 
 fn find_source(asked: &str, folders: &[AllowedFolder]) -> Result<SourceSpec, String> {
     if let Some(known) = folders.iter().find(|known| known.id == asked || known.folder.name == asked) {
-        return Ok(SourceSpec { id: known.id.clone(), name: known.folder.name.clone(), path: known.folder.root.clone() });
+        let place = Place::whole(known.folder.clone());
+        return Ok(SourceSpec { id: known.id.clone(), name: known.folder.name.clone(), place });
     }
     let all: Vec<Folder> = folders.iter().map(|known| known.folder.clone()).collect();
     let place = allowed(&PathBuf::from(asked), &all).map_err(|error| error.to_string())?;
-    let inside = place.inside();
-    let root = &place.folder().root;
-    let (name, path) = if inside.as_os_str().is_empty() {
-        (place.folder().name.clone(), root.clone())
-    } else {
-        (format!("{}/{}", place.folder().name, inside.display()), root.join(inside))
-    };
-    Ok(SourceSpec { id: asked.to_owned(), name, path })
+    let folder = &place.folder().name;
+    let inside = place.inside().display().to_string();
+    let name = if inside.is_empty() { folder.clone() } else { format!("{folder}/{inside}") };
+    Ok(SourceSpec { id: asked.to_owned(), name, place })
 }
 
 /// Checks recipients as typed.

@@ -8,8 +8,8 @@ use super::{
 use app::{
     error::AppError,
     model::{
-        AccountView, CancelAnswerView, DocumentView, EffectQuery, EffectView, EffectsView, JobView, JobsView, NewReportQuery,
-        NewReportView, RecipientCheck, ReportView, SessionLine, SignInView, TokenLine, Viewer,
+        AccountView, CancelAnswerView, DocumentChoice, DocumentView, EffectQuery, EffectView, EffectsView, JobView, JobsView,
+        NewReportQuery, NewReportView, RecipientCheck, ReportView, SessionLine, SignInView, TokenLine, Viewer,
     },
     ports::Pages,
 };
@@ -26,8 +26,8 @@ impl Pages for Desk {
         Ok(self.open_form(who, &query).await?)
     }
 
-    async fn recount(&self, who: &Viewer, request_key: String, month: String, zone: String) -> Result<NewReportView, AppError> {
-        Ok(self.recount_form(who, &request_key, month, zone).await?)
+    async fn recount(&self, who: &Viewer, request_key: String, choice: DocumentChoice) -> Result<NewReportView, AppError> {
+        Ok(self.recount_form(who, &request_key, choice).await?)
     }
 
     async fn check_recipients(&self, _who: &Viewer, typed: String) -> Result<RecipientCheck, AppError> {
@@ -93,10 +93,10 @@ impl Pages for Desk {
             sessions: sessions
                 .into_iter()
                 .map(|session| SessionLine {
+                    is_this: who.session.as_deref() == Some(session.id.to_string().as_str()),
                     id: session.id.to_string(),
                     device: session.device,
                     seen: moment(session.seen_at, zone),
-                    is_this: false,
                 })
                 .collect(),
             tokens: tokens

@@ -117,7 +117,7 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
         StepState::Running if stopping => "stopping".into(),
         StepState::Running => "started".into(),
         StepState::Done if kind == StepKind::Save => "saved".into(),
-        StepState::Done if kind == StepKind::Email => email_result(record),
+        StepState::Done | StepState::Stopped if kind == StepKind::Email => email_result(record),
         StepState::Done if kind == StepKind::Collect => format!("{} looked at", count(total)),
         StepState::Done => "done".into(),
         StepState::Failed => "failed".into(),
@@ -139,14 +139,13 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
 }
 
 fn email_result(record: &Record) -> String {
-    let count = |outcome| record.job.emails().filter(|email| email.outcome == outcome).count();
-    let mut parts = Vec::new();
-    for (outcome, word) in [(Outcome::Done, "accepted"), (Outcome::Unconfirmed, "unconfirmed"), (Outcome::NotDone, "not sent")] {
-        let n = count(outcome);
-        if n > 0 {
-            parts.push(format!("{n} {word}"));
-        }
-    }
+    let count = |test: fn(Outcome) -> bool| record.job.emails().filter(|email| test(email.outcome)).count();
+    let numbers = [
+        (count(|outcome| outcome == Outcome::Done), "accepted"),
+        (count(|outcome| outcome == Outcome::Unconfirmed), "unconfirmed"),
+        (count(|outcome| matches!(outcome, Outcome::NotDone | Outcome::NotStarted)), "not sent"),
+    ];
+    let parts: Vec<String> = numbers.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
     parts.join(", ")
 }
 

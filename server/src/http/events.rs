@@ -38,7 +38,7 @@ async fn job_events(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     // Listening starts before the first look, so that nothing falls in between.
     let bus = desk.store().bus().subscribe();
-    desk.show_job(&who, id).await?;
+    desk.visible(&who, id).await?;
     let watch = Watch { desk, who, id, bus, shutdown, seen: 0, ended: false };
     let events = stream::unfold(watch, |mut watch| async move { watch.next().await.map(|event| (Ok(event), watch)) });
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE * 4)))

@@ -3,7 +3,7 @@
 
 use super::{AppState, problem::Problem, session::SignedIn};
 use crate::{
-    desk::{Desk, Form, FormOutcome},
+    desk::{Desk, Form, FormOutcome, next_key},
     id::{JobId, RequestKey, UploadId, UserId},
     store::NewUpload,
 };
@@ -19,9 +19,16 @@ use axum::{
     routing::{get, post},
 };
 use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 
 /// The longest text field, in bytes.
 const MAX_FIELD: usize = 64 << 10;
+/// All text fields of a form together, in bytes.
+const MAX_TEXT: usize = 512 << 10;
+/// The most text fields.
+const MAX_FIELDS: usize = 2_000;
+/// The most files of one form.
+const MAX_FILES: usize = 200;
 /// What is read of a form before the connection is given up. Up to here a file that is too large is read and thrown away, so
 /// that its sender gets an answer.
 const MAX_BODY: usize = 2 << 30;
@@ -43,7 +50,13 @@ struct Sent {
     generate: bool,
     remove: Option<UploadId>,
     by_hand: Vec<(UploadId, String)>,
+    /// The job that the form was filled in from.
+    from: Option<JobId>,
     files: usize,
+    /// Files came that the form's job does not have.
+    new_files: bool,
+    /// Bytes and number of all text fields.
+    text: (usize, usize),
 }
 
 async fn send(State(desk): State<Desk>, SignedIn(who): SignedIn, mut parts: Multipart) -> Result<Response, Problem> {
@@ -52,24 +65,38 @@ async fn send(State(desk): State<Desk>, SignedIn(who): SignedIn, mut parts: Mult
     while let Some(field) = parts.next_field().await.map_err(|_| unreadable())? {
         take_field(&desk, owner, &mut sent, field).await?;
     }
-    let Some(key) = sent.key else { return Err(unreadable()) };
+    let Some(mut key) = sent.key else { return Err(unreadable()) };
+    let mut copies = HashMap::new();
+    if let Some(from) = sent.from {
+        copies = desk.take_over(&who, from, key).await?;
+    }
+    // A form that has become a job is left as it is; what changes it is another form.
+    let dates = desk.store().uploads(owner, key).await?;
+    let redated = |(id, month): &(UploadId, String)| {
+        dates.iter().any(|upload| upload.id == *id && upload.by_hand.as_deref().unwrap_or_default() != month.trim())
+    };
+    let changed = sent.new_files || sent.remove.is_some() || !sent.generate || sent.by_hand.iter().any(redated);
+    while changed && desk.store().job_of_request(owner, key).await?.is_some() {
+        (key, copies) = desk.reopen(owner, key).await?;
+    }
+    let current = |id: UploadId| copies.get(&id).copied().unwrap_or(id);
     for (id, month) in &sent.by_hand {
-        date_by_hand(&desk, owner, *id, month, &mut sent.form).await?;
+        date_by_hand(&desk, owner, current(*id), month, &mut sent.form).await?;
     }
     if let Some(id) = sent.remove {
-        desk.store().delete_upload(owner, key, id).await?;
+        desk.store().delete_upload(owner, key, current(id)).await?;
         sent.generate = false;
     }
-    if sent.generate
-        && let FormOutcome::Job(id) = desk.send_form(&who, key, sent.form.clone()).await?
-    {
-        return Ok(Redirect::to(&format!("/jobs/{id}")).into_response());
+    if sent.generate {
+        return Ok(match desk.send_form(&who, key, sent.form).await? {
+            FormOutcome::Job(id) => Redirect::to(&format!("/jobs/{id}")),
+            FormOutcome::Look(key) => Redirect::to(&format!("/?draft={key}")),
+        }
+        .into_response());
     }
-    if !sent.generate {
-        // Adding or removing files is no reason to complain about fields that are not filled in yet.
-        sent.form.sent = sent.remove.is_none() && sent.files == 0;
-        desk.keep_form(owner, key, &sent.form).await?;
-    }
+    // Adding or removing files is no reason to complain about fields that are not filled in yet.
+    sent.form.sent = sent.remove.is_none() && sent.files == 0;
+    desk.keep_form(owner, key, &sent.form).await?;
     Ok(Redirect::to(&format!("/?draft={key}")).into_response())
 }
 
@@ -87,8 +114,15 @@ async fn take_field(desk: &Desk, owner: UserId, sent: &mut Sent, field: Field<'_
         return take_file(desk, owner, sent, field).await;
     }
     let value = read_text(field).await?;
+    sent.text = (sent.text.0 + value.len(), sent.text.1 + 1);
+    if sent.text.0 > MAX_TEXT || sent.text.1 > MAX_FIELDS {
+        return Err(
+            AppError::Invalid("The form has far too many fields. Go back and choose fewer folders or files.".into()).into()
+        );
+    }
     match name.as_str() {
         "request_key" => sent.key = Some(value.parse().map_err(|_| unreadable())?),
+        "from" => sent.from = value.parse().ok(),
         "title" => sent.form.title = value,
         "month" => sent.form.month = value,
         "zone" => sent.form.zone = value,
@@ -124,7 +158,8 @@ async fn take_file(desk: &Desk, owner: UserId, sent: &mut Sent, mut field: Field
     let name = field.file_name().map(file_name).unwrap_or_default();
     let Some(key) = sent.key else { return Err(unreadable()) };
     let max_file = desk.settings.max_file_bytes();
-    let stored: i64 = desk.store().uploads(owner, key).await?.iter().map(|upload| upload.size).sum();
+    let kept = desk.store().uploads(owner, key).await?;
+    let stored: i64 = kept.iter().map(|upload| upload.size).sum();
     let max_total = desk.settings.max_total_bytes().saturating_sub(u64::try_from(stored).unwrap_or(u64::MAX));
     let mut bytes = Vec::new();
     let mut size = 0_u64;
@@ -151,11 +186,18 @@ async fn take_file(desk: &Desk, owner: UserId, sent: &mut Sent, mut field: Field
             "\"{name}\" was not added: the files of one report may have {} MB together.",
             megabytes(desk.settings.max_total_bytes())
         ));
+    } else if kept.len() >= MAX_FILES {
+        refuse(format!("\"{name}\" was not added: a report may have {MAX_FILES} files of your own. Put more into a folder."));
     } else if size == 0 {
         refuse(format!("\"{name}\" is empty. It was not added."));
     } else {
         let sha256 = Sha256::digest(&bytes).into();
-        desk.store().save_upload(owner, key, &NewUpload { name: &name, sha256, bytes: &bytes }).await?;
+        let upload = NewUpload { name: &name, sha256, bytes: &bytes };
+        let mut into = key;
+        while desk.store().save_upload(owner, into, &upload).await?.is_none() {
+            into = next_key(into);
+            sent.new_files = true;
+        }
     }
     Ok(())
 }

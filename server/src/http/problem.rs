@@ -74,6 +74,11 @@ impl Problem {
         Self::blank(StatusCode::NOT_FOUND, "Not Found", "There is nothing here, or it is not yours to see.")
     }
 
+    /// 409: the request contradicts an earlier one.
+    pub fn conflict(detail: impl Into<String>) -> Self {
+        Self::blank(StatusCode::CONFLICT, "Conflict", detail)
+    }
+
     /// 413: more bytes than are taken.
     pub fn too_large(detail: impl Into<String>) -> Self {
         Self::blank(StatusCode::PAYLOAD_TOO_LARGE, "Content Too Large", detail)
@@ -187,6 +192,7 @@ mod tests {
             (Problem::sign_in_required("x"), 401),
             (Problem::forbidden("x"), 403),
             (Problem::not_found(), 404),
+            (Problem::conflict("x"), 409),
             (Problem::too_large("x"), 413),
             (Problem::too_many("x", 60), 429),
             (Problem::internal("x"), 500),

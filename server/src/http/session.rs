@@ -68,11 +68,11 @@ async fn identify(state: &PeopleState, headers: &HeaderMap) -> Result<(Option<Vi
     if let Some(token) = bearer(headers) {
         let user = state.store.token_by_secret(&token).await?;
         let user = user.ok_or_else(|| Problem::sign_in_required("The token is not valid. It may have been revoked."))?;
-        return Ok((Some(viewer(user)), None));
+        return Ok((Some(viewer(user, None)), None));
     }
     let Some(secret) = session_secret(&CookieJar::from_headers(headers), state.secure) else { return Ok((None, None)) };
     let session = state.store.session_by_secret(&secret).await?;
-    Ok(session.map(|session| (viewer(session.user), session.id)).unzip())
+    Ok(session.map(|session| (viewer(session.user, Some(session.id)), session.id)).unzip())
 }
 
 /// The token of an `Authorization: Bearer` header (RFC 6750). Other schemes belong to a proxy in front of the server.
@@ -81,8 +81,14 @@ fn bearer(headers: &HeaderMap) -> Option<Secret> {
     scheme.eq_ignore_ascii_case("bearer").then(|| Secret::received(token.trim()))
 }
 
-fn viewer(user: User) -> Viewer {
-    Viewer { id: user.id.to_string(), is_admin: user.role == Role::Admin, zone: user.zone.name().to_owned(), email: user.email }
+fn viewer(user: User, session: Option<SessionId>) -> Viewer {
+    Viewer {
+        id: user.id.to_string(),
+        is_admin: user.role == Role::Admin,
+        zone: user.zone.name().to_owned(),
+        email: user.email,
+        session: session.map(|id| id.to_string()),
+    }
 }
 
 /// Somebody signed in, by cookie or token. Otherwise the API answers 401, and pages lead to the sign-in page and back.

@@ -9,10 +9,14 @@ use crate::{
     id::JobId,
     store::{Claim, JobTx, StoreError},
 };
-use app::contract::{Phase, Refusal, StepKind};
+use app::contract::{Phase, Refusal, StepKind, Verdict};
 use chrono::TimeDelta;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+
+/// The pause before evidence is written again that the database could not take.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Why a step did not end with its result.
 #[derive(Debug, thiserror::Error)]
@@ -61,8 +65,18 @@ impl Work {
         self.services.store.change_job(self.claim.id).await?.ok_or(StepError::Stopped)
     }
 
-    /// Reports progress.
+    /// Reports progress. A database that cannot take it just now is no reason to give up.
     pub async fn progress(&self, done: usize, total: usize) -> Result<(), StepError> {
+        match self.write_progress(done, total).await {
+            Err(StepError::Store(error)) => {
+                tracing::warn!(job = %self.claim.id, %error, "progress could not be written");
+                Ok(())
+            }
+            written => written,
+        }
+    }
+
+    async fn write_progress(&self, done: usize, total: usize) -> Result<(), StepError> {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let mut change = self.change().await?;
         change.job.progress(self.claim.epoch, count(done), count(total))?;
@@ -70,12 +84,31 @@ impl Work {
         Ok(())
     }
 
+    /// Writes what became of an effect that this claim had begun. Evidence must not be lost, so it is written as often as it
+    /// takes, until the process will not wait any longer; a cancel or a lost lease does not stand in its way.
+    pub async fn settle(&self, number: u32, verdict: Verdict) -> Result<(), StepError> {
+        loop {
+            let error = match self.write_verdict(number, verdict.clone()).await {
+                Err(StepError::Store(error)) if !matches!(error, StoreError::Refused(_)) => error,
+                written => return written,
+            };
+            tracing::error!(job = %self.claim.id, %error, "what became of an effect could not be written; trying again");
+            if self.halt.give_up.run_until_cancelled(sleep(AGAIN)).await.is_none() {
+                return Err(StepError::Store(error));
+            }
+        }
+    }
+
+    async fn write_verdict(&self, number: u32, verdict: Verdict) -> Result<(), StepError> {
+        let mut change = self.change().await?;
+        change.job.settle(self.claim.epoch, number, verdict)?;
+        change.commit().await?;
+        Ok(())
+    }
+
     /// Waits for `work`, or drops it at once when the job has to stop.
     pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, StepError> {
-        let result = self.halt.stop.run_until_cancelled(work).await.ok_or(StepError::Stopped)?;
-        // Work that has seen the stop by itself ends early, with half a result.
-        self.check()?;
-        Ok(result)
+        self.halt.unless_stopped(work).await.ok_or(StepError::Stopped)
     }
 }
 
@@ -117,9 +150,14 @@ async fn run_steps(work: &Work) -> Result<(), StepError> {
 async fn conclude(work: &Work, result: Result<(), StepError>) -> Result<(), StoreError> {
     let reason = match result {
         Ok(()) => return Ok(()),
-        Err(StepError::Store(error)) => return Err(error),
         Err(StepError::Failed(reason)) => Some(reason),
         Err(StepError::Stopped) => None,
+        // The database cannot be asked. The lease expires, and recovery counts this claim, so that trouble does not go on for ever.
+        Err(StepError::Store(error @ StoreError::Driver(_))) => return Err(error),
+        Err(StepError::Store(error)) => {
+            tracing::error!(job = %work.claim.id, %error, "a step failed");
+            Some("Something went wrong on our side. It has been written to the server's log.".into())
+        }
     };
     let (id, epoch): (JobId, _) = (work.claim.id, work.claim.epoch);
     let Some(mut change) = work.services.store.change_job(id).await? else { return Ok(()) };

@@ -1,9 +1,10 @@
 //! What a person asked for. Written once, when the job is created.
 
 use super::Hold;
+use crate::source::Place;
 use app::model::Month;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 
 /// The order for a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,6 +12,9 @@ pub struct Spec {
     /// The report's name; may be empty.
     pub title: String,
     pub month: Month,
+    /// The month in that zone as a half-open interval: the first instant in it, and the first one after it.
+    pub start: DateTime<Utc>,
+    pub end: DateTime<Utc>,
     /// IANA name.
     pub zone: String,
     pub sources: Vec<SourceSpec>,
@@ -21,14 +25,15 @@ pub struct Spec {
     pub hold: Hold,
 }
 
-/// A folder or a file to read, as it was allowed when the job was created.
+/// A folder or a file to read, as it was allowed when the job was created. It is opened through the allowed folder, so that
+/// what is exchanged for a link meanwhile leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceSpec {
-    /// The name that the form uses.
+    /// What the order called it: a folder's id, or a path.
     pub id: String,
     /// The name that people see.
     pub name: String,
-    pub path: PathBuf,
+    pub place: Place,
 }
 
 impl Spec {

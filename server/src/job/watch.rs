@@ -3,7 +3,7 @@
 
 use crate::{
     bus::changed,
-    store::{Claim, Heartbeat, Store},
+    store::{Claim, Heartbeat, Store, StoreError},
 };
 use chrono::TimeDelta;
 use std::time::Duration;
@@ -21,33 +21,82 @@ pub struct Halt {
     pub give_up: CancellationToken,
 }
 
+impl Halt {
+    /// Waits for `work`, or drops it at once when nothing may start any more. What ends after the stop does not count either:
+    /// work that has seen the stop by itself ends early, with half a result.
+    pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let result = self.stop.run_until_cancelled(work).await?;
+        (!self.stop.is_cancelled()).then_some(result)
+    }
+}
+
 /// How often the record is looked at when nobody has announced a change.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Watches a claim until `done`; fires `halt.stop` when its work must stop.
 pub async fn watch(store: Store, claim: Claim, lease: TimeDelta, halt: Halt, done: CancellationToken) {
-    let mut bus = store.bus().subscribe();
-    let mut look = interval(LOOK);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // Side by side: a heartbeat that waits for the database's writer must not keep the watcher from looking.
+    done.run_until_cancelled(async { tokio::join!(keep_alive(&store, &claim, lease, &halt), look_out(&store, &claim, &halt)) })
+        .await;
+}
+
+async fn keep_alive(store: &Store, claim: &Claim, lease: TimeDelta, halt: &Halt) {
     let every = (lease / 3).to_std().unwrap_or(LOOK);
     let mut beat = interval_at(Instant::now() + every, every);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let seen = tokio::select! {
-            () = done.cancelled() => return,
-            () = halt.shutdown.cancelled(), if !halt.stop.is_cancelled() => {
-                halt.stop.cancel();
-                continue;
-            }
-            _ = beat.tick() => store.heartbeat(claim.id, claim.epoch, lease).await,
-            _ = look.tick() => store.look(claim.id, claim.epoch).await,
-            () = changed(&mut bus, claim.id) => store.look(claim.id, claim.epoch).await,
-        };
-        match seen {
-            Ok(Heartbeat::GoOn) => {}
-            Ok(Heartbeat::Stop | Heartbeat::Lost) => halt.stop.cancel(),
-            // The next commit meets the same trouble and decides; a watcher cannot.
-            Err(error) => tracing::warn!(job = %claim.id, %error, "the record of the job could not be read"),
+        beat.tick().await;
+        heed(store.heartbeat(claim.id, claim.epoch, lease).await, claim, halt);
+    }
+}
+
+async fn look_out(store: &Store, claim: &Claim, halt: &Halt) {
+    let mut bus = store.bus().subscribe();
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = halt.shutdown.cancelled(), if !halt.stop.is_cancelled() => halt.stop.cancel(),
+            _ = look.tick() => heed(store.look(claim.id, claim.epoch).await, claim, halt),
+            () = changed(&mut bus, claim.id) => heed(store.look(claim.id, claim.epoch).await, claim, halt),
         }
+    }
+}
+
+fn heed(seen: Result<Heartbeat, StoreError>, claim: &Claim, halt: &Halt) {
+    match seen {
+        Ok(Heartbeat::GoOn) => {}
+        Ok(Heartbeat::Stop | Heartbeat::Lost) => halt.stop.cancel(),
+        // The next commit meets the same trouble and decides; a watcher cannot.
+        Err(error) => tracing::warn!(job = %claim.id, %error, "the record of the job could not be read"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn halt() -> Halt {
+        let token = CancellationToken::new;
+        Halt { stop: token(), shutdown: token(), give_up: token() }
+    }
+
+    #[tokio::test]
+    async fn work_goes_on_until_the_stop_and_is_dropped_then() {
+        let halt = halt();
+        assert_eq!(halt.unless_stopped(async { 7 }).await, Some(7));
+        let (stopped, ()) = tokio::join!(halt.unless_stopped(std::future::pending::<u32>()), async { halt.stop.cancel() });
+        assert_eq!(stopped, None);
+    }
+
+    /// A folder's list that saw the stop is short; taken for whole, it would fail the job with "No documents".
+    #[tokio::test]
+    async fn a_result_that_comes_with_the_stop_does_not_count() {
+        let halt = halt();
+        let ending = async {
+            halt.stop.cancel();
+            7
+        };
+        assert_eq!(halt.unless_stopped(ending).await, None);
     }
 }

@@ -6,8 +6,16 @@
 use super::{Services, reconcile, run::run_claim, watch::Halt};
 use crate::{id::JobId, store::StoreError};
 use chrono::TimeDelta;
-use std::{sync::Arc, time::Duration};
-use tokio::{sync::broadcast::error::RecvError, task::JoinSet, time::sleep};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::broadcast::error::RecvError,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::CancellationToken;
 
 /// How a worker works.
@@ -38,6 +46,39 @@ pub struct Worker {
 
 /// The longest time between two looks for expired leases.
 const SWEEP: Duration = Duration::from_secs(5);
+/// How often the channel is asked about unconfirmed e-mails.
+const RECONCILE: Duration = Duration::from_secs(30);
+
+/// The jobs that this worker has a task for.
+#[derive(Debug, Clone, Default)]
+struct Running(Arc<Mutex<HashSet<JobId>>>);
+
+/// Takes a job off the list again, also when its task panics.
+struct Mark {
+    running: Running,
+    id: JobId,
+}
+
+impl Running {
+    fn lock(&self) -> MutexGuard<'_, HashSet<JobId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn contains(&self, id: JobId) -> bool {
+        self.lock().contains(&id)
+    }
+
+    fn enter(&self, id: JobId) -> Mark {
+        self.lock().insert(id);
+        Mark { running: self.clone(), id }
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.running.lock().remove(&self.id);
+    }
+}
 
 impl Worker {
     /// A worker with a name of its own.
@@ -50,10 +91,16 @@ impl Worker {
     pub async fn run(self, shutdown: CancellationToken) {
         let give_up = CancellationToken::new();
         let mut jobs = JoinSet::new();
+        let running = Running::default();
+        let mut reconciled = Instant::now() - RECONCILE;
         let mut bus = self.services.store.bus().subscribe();
         while !shutdown.is_cancelled() {
-            if let Err(error) = self.take_work(&mut jobs, &shutdown, &give_up).await {
+            if let Err(error) = self.take_work(&mut jobs, &running, &shutdown, &give_up).await {
                 tracing::error!(%error, "looking for work failed; trying again soon");
+            }
+            if reconciled.elapsed() >= RECONCILE {
+                reconcile::all(&self.services).await;
+                reconciled = Instant::now();
             }
             let pause = self.pause().await;
             tokio::select! {
@@ -76,21 +123,37 @@ impl Worker {
     async fn take_work(
         &self,
         jobs: &mut JoinSet<()>,
+        running: &Running,
         shutdown: &CancellationToken,
         give_up: &CancellationToken,
     ) -> Result<(), StoreError> {
         let store = &self.services.store;
-        for (id, recovery) in store.recover_expired().await? {
-            tracing::warn!(job = %id, ?recovery, "the worker of job {id} died; accounted for it");
-            reconcile::unconfirmed_emails(&self.services, id).await?;
+        for id in store.expired_leases().await? {
+            // A job of our own whose lease has run out (the machine slept) has a live task: its next heartbeat tells.
+            if !running.contains(id) {
+                self.recover(id).await;
+            }
         }
         store.end_due_holds().await?;
         while jobs.len() < self.options.concurrency {
             let Some(claim) = store.claim_job(&self.name, self.options.lease, self.options.only).await? else { break };
             let halt = Halt { stop: CancellationToken::new(), shutdown: shutdown.clone(), give_up: give_up.clone() };
-            jobs.spawn(run_claim(self.services.clone(), claim, self.options.lease, halt));
+            let (services, lease, mark) = (self.services.clone(), self.options.lease, running.enter(claim.id));
+            jobs.spawn(async move {
+                run_claim(services, claim, lease, halt).await;
+                drop(mark);
+            });
         }
         Ok(())
+    }
+
+    /// Accounts for a job whose worker died. Trouble with one job must not keep the others from being worked on.
+    async fn recover(&self, id: JobId) {
+        match self.services.store.recover_job(id).await {
+            Ok(Some(recovery)) => tracing::warn!(job = %id, ?recovery, "the worker of job {id} died; accounted for it"),
+            Ok(None) => {}
+            Err(error) => tracing::error!(job = %id, %error, "job {id} could not be accounted for"),
+        }
     }
 
     /// How long nothing can happen that nobody announces.

@@ -1,19 +1,19 @@
 //! A folder of `.eml` files: the channel that needs no mail server.
 //!
-//! The point of no return is one `hard_link` from a hidden, already flushed temporary file to the
-//! message's name. It is atomic and fails when the name is taken, and the name comes from the
-//! Message-ID, so no number of attempts can make a second file.
+//! The point of no return is one rename of a hidden, already flushed temporary file to the message's name, of the kind that
+//! replaces nothing (`renameat2` with `RENAME_NOREPLACE`): at any instant the attempt has either its temporary file or the
+//! message's name, never both and never neither. The name comes from the Message-ID, so no number of attempts can make a
+//! second file. A file system that cannot do this (NFS, say) refuses, and nothing is sent.
 //!
-//! An attempt that ended in the dark can always be settled, because [`Outbox::reconcile`] first takes
-//! the temporary name away (a rename, flushed) and looks for the message's name only then:
+//! So an attempt that ended in the dark can be settled, because [`Outbox::reconcile`] takes the temporary file away first (a
+//! rename, flushed) and looks for the message's name only then:
 //!
-//! - a late worker that links before the rename has made the file, and the look finds it;
-//! - one that links after the rename finds no temporary name, and its link fails, now and for ever.
+//! - the temporary file was there: the message was not published, and a late worker's rename now fails, for ever;
+//! - it was not, and the message's file is there: it was published.
 //!
-//! The renamed file (`.{attempt}.void`) stays as the mark of that proof, so asking again gives the
-//! same answer. Only when neither name nor mark nor file is left (someone emptied the folder) is
-//! there no proof. The one `Unconfirmed` of this channel is a file that got its name while the disk
-//! refused to make that last.
+//! The renamed file (`.{attempt}.void`) stays as the mark of the first, so asking again gives the same answer. Where neither
+//! file nor mark is left, a mail program may have picked the message up, or somebody emptied the folder: there is no proof,
+//! and the attempt stays unconfirmed.
 
 mod files;
 
@@ -25,7 +25,7 @@ use std::{
 use async_trait::async_trait;
 use tokio::task::spawn_blocking;
 
-use self::files::{Linked, Names, Withdrawn};
+use self::files::{Names, Published, Withdrawn};
 use crate::mail::channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Reconciled, Retry, Stop};
 
 /// How screens call this channel.
@@ -86,20 +86,20 @@ impl Channel for Outbox {
         }
 
         let (at, bytes) = (names.clone(), message.bytes.clone());
-        match blocking(move || at.link(&bytes)).await {
-            Ok(Linked::New) => accepted(format!("written as {}", names.file_name())),
-            Ok(Linked::SameThere) => accepted(format!("already there as {}", names.file_name())),
-            Ok(Linked::OtherThere) => Delivery::NotAccepted {
+        match blocking(move || at.publish(&bytes)).await {
+            Ok(Published::New) => accepted(format!("written as {}", names.file_name())),
+            Ok(Published::SameThere) => accepted(format!("already there as {}", names.file_name())),
+            Ok(Published::OtherThere) => Delivery::NotAccepted {
                 phase: Phase::Store,
                 evidence: format!("{} exists with other contents", names.file_name()),
                 retry: Retry::NeedsPerson,
             },
-            Ok(Linked::Withdrawn) => Delivery::NotAccepted {
+            Ok(Published::Withdrawn) => Delivery::NotAccepted {
                 phase: Phase::Store,
                 evidence: "this attempt was given up before the file got its name".to_owned(),
                 retry: Retry::Later,
             },
-            Ok(Linked::Refused(error)) => not_accepted(&error),
+            Ok(Published::Refused(error)) => not_accepted(&error),
             Err(error) => Delivery::Unconfirmed { evidence: format!("{} could not be secured: {error}", names.file_name()) },
         }
     }

@@ -162,6 +162,12 @@ impl Source {
         }
     }
 
+    /// The same source under another name.
+    #[must_use]
+    pub fn called(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
     /// What people call the source.
     pub fn name(&self) -> &str {
         &self.name
@@ -206,13 +212,18 @@ impl Source {
 }
 
 /// A path that lies in an allowed folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     folder: Folder,
     inside: PathBuf,
 }
 
 impl Place {
+    /// The whole of an allowed folder.
+    pub fn whole(folder: Folder) -> Self {
+        Self { folder, inside: PathBuf::new() }
+    }
+
     /// The allowed folder.
     pub fn folder(&self) -> &Folder {
         &self.folder
@@ -242,7 +253,7 @@ pub fn allowed(path: &Path, folders: &[Folder]) -> Result<Place, SourceError> {
             };
         }
     }
-    let names: Vec<String> = folders.iter().map(|folder| format!("{} ({})", folder.name, folder.root.display())).collect();
+    let names: Vec<&str> = folders.iter().map(|folder| folder.name.as_str()).collect();
     let allowed = if names.is_empty() { "none so far".to_owned() } else { names.join(", ") };
     Err(SourceError::Outside { path: path.display().to_string(), allowed })
 }

@@ -156,11 +156,7 @@ fn a_path_is_allowed_only_where_it_really_lies() {
     for path in ["private/b.md", "board/../private", "private/gone.md", "board/../private/gone.md", "boardroom", ""] {
         let path = root.join(path);
         let message = allowed(&path, &folders).unwrap_err().to_string();
-        let expected = format!(
-            "{} is outside the folders that the administrator allows: Board ({}).",
-            path.display(),
-            root.join("board").display()
-        );
+        let expected = format!("{} is outside the folders that the administrator allows: Board.", path.display());
         assert_eq!(message, expected);
     }
     assert!(refused("board/gone.md").ends_with("gone.md does not exist. Check the path."));

@@ -66,11 +66,18 @@ struct DocumentColumns {
 }
 
 impl JobTx {
-    /// Stores what collecting found; an earlier, unfinished collection is replaced.
-    pub async fn replace_documents(&mut self, documents: &[CollectedDocument]) -> Result<(), StoreError> {
+    /// Forgets what an earlier, unfinished collection has left.
+    pub async fn clear_documents(&mut self) -> Result<(), StoreError> {
         let id = self.row().id;
         within!(self.tx, conn => sqlx::query("delete from documents where job_id = $1").bind(id).execute(conn).await)?;
-        for (position, document) in (1_i64..).zip(documents) {
+        Ok(())
+    }
+
+    /// Stores a part of what collecting found, behind the `stored` documents before it. The list counts once its step is done.
+    pub async fn insert_documents(&mut self, stored: usize, documents: &[CollectedDocument]) -> Result<(), StoreError> {
+        let id = self.row().id;
+        let first = i64::try_from(stored).unwrap_or(i64::MAX).saturating_add(1);
+        for (position, document) in (first..).zip(documents) {
             let state = document.coverage.outcome.as_str();
             let reason = &document.coverage.reason;
             within!(self.tx, conn => {
@@ -117,22 +124,27 @@ impl JobTx {
 impl Store {
     /// The coverage list of a job, with the documents' texts.
     pub async fn documents(&self, job: JobId) -> Result<Vec<CollectedDocument>, StoreError> {
-        self.read_documents(job, true).await
+        self.read_documents(job, true, None).await
     }
 
     /// The coverage list of a job, without the texts.
     pub async fn coverage(&self, job: JobId) -> Result<Vec<CollectedDocument>, StoreError> {
-        self.read_documents(job, false).await
+        self.read_documents(job, false, None).await
     }
 
-    async fn read_documents(&self, job: JobId, with_text: bool) -> Result<Vec<CollectedDocument>, StoreError> {
+    async fn read_documents(
+        &self,
+        job: JobId,
+        with_text: bool,
+        number: Option<u32>,
+    ) -> Result<Vec<CollectedDocument>, StoreError> {
         let rows: Vec<DocumentColumns> = read!(self.db, conn => {
             sqlx::query_as(
                 "select position, number, source, name, title, sha256, date, dated_by, state, reason,
                         case when $2 then text end as text
-                 from documents where job_id = $1 order by position",
+                 from documents where job_id = $1 and ($3 is null or number = $3) order by position",
             )
-            .bind(job).bind(with_text)
+            .bind(job).bind(with_text).bind(number.map(i64::from))
             .fetch_all(conn)
             .await
         })?;
@@ -160,7 +172,7 @@ impl Store {
 
     /// One numbered document of a report.
     pub async fn document(&self, job: JobId, number: u32) -> Result<Option<CollectedDocument>, StoreError> {
-        Ok(self.documents(job).await?.into_iter().find(|document| document.number == Some(number)))
+        Ok(self.read_documents(job, true, Some(number)).await?.pop())
     }
 
     /// The draft that summarizing made.

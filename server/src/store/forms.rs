@@ -8,6 +8,7 @@ use super::{
 use crate::id::{RequestKey, UploadId, UserId};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
+use std::collections::HashMap;
 
 /// A file as it arrives.
 #[derive(Debug)]
@@ -55,18 +56,28 @@ impl Store {
         })?)
     }
 
-    /// Keeps a file; the same bytes under the same name in the same form are kept once.
-    pub async fn save_upload(&self, owner: UserId, key: RequestKey, upload: &NewUpload<'_>) -> Result<UploadId, StoreError> {
+    /// Keeps a file; the same bytes under the same name in the same form are kept once. `None`: the form has become a job and
+    /// takes no more files, since a job reads what it was made with.
+    pub async fn save_upload(
+        &self,
+        owner: UserId,
+        key: RequestKey,
+        upload: &NewUpload<'_>,
+    ) -> Result<Option<UploadId>, StoreError> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        let existing: Option<UploadId> = within!(tx, conn => {
+        let known: Option<UploadId> = within!(tx, conn => {
             sqlx::query_scalar("select id from uploads where owner_id = $1 and request_key = $2 and name = $3 and sha256 = $4")
                 .bind(owner).bind(key).bind(upload.name).bind(upload.sha256.as_slice())
                 .fetch_optional(conn)
                 .await
         })?;
-        if let Some(id) = existing {
-            return Ok(id);
+        let settled: bool = within!(tx, conn => {
+            sqlx::query_scalar("select exists (select 1 from jobs where owner_id = $1 and request_key = $2)")
+                .bind(owner).bind(key).fetch_one(conn).await
+        })?;
+        if known.is_some() || settled {
+            return Ok(known);
         }
         let id = UploadId::new();
         let size = i64::try_from(upload.bytes.len()).unwrap_or(i64::MAX);
@@ -80,7 +91,7 @@ impl Store {
             .await
         })?;
         tx.commit().await?;
-        Ok(id)
+        Ok(Some(id))
     }
 
     /// The files under a key, in the order of their arrival.
@@ -103,40 +114,52 @@ impl Store {
         })?)
     }
 
-    /// Says by hand which month a file belongs to; `None` lets the rules decide again.
+    /// Says by hand which month a file belongs to; `None` lets the rules decide again. The files of a job stay as they are.
     pub async fn date_upload(&self, owner: UserId, id: UploadId, month: Option<&str>) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         within!(tx, conn => {
-            sqlx::query("update uploads set by_hand = $3 where id = $1 and owner_id = $2")
-                .bind(id).bind(owner).bind(month).execute(conn).await
+            sqlx::query(
+                "update uploads set by_hand = $3 where id = $1 and owner_id = $2 and not exists
+                 (select 1 from jobs where jobs.owner_id = uploads.owner_id and jobs.request_key = uploads.request_key)",
+            )
+            .bind(id).bind(owner).bind(month).execute(conn).await
         })?;
         Ok(tx.commit().await?)
     }
 
-    /// Takes a file out of a form.
+    /// Takes a file out of a form. The files of a job stay.
     pub async fn delete_upload(&self, owner: UserId, key: RequestKey, id: UploadId) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         within!(tx, conn => {
-            sqlx::query("delete from uploads where id = $1 and owner_id = $2 and request_key = $3")
-                .bind(id).bind(owner).bind(key).execute(conn).await
+            sqlx::query(
+                "delete from uploads where id = $1 and owner_id = $2 and request_key = $3 and not exists
+                 (select 1 from jobs where jobs.owner_id = uploads.owner_id and jobs.request_key = uploads.request_key)",
+            )
+            .bind(id).bind(owner).bind(key).execute(conn).await
         })?;
         Ok(tx.commit().await?)
     }
 
-    /// Gives a new form the files of an earlier one ("Start again with another month").
+    /// Gives a form the files of another one. Returns which file became which. Repeating it does no harm.
     pub async fn copy_uploads(
         &self,
         from_owner: UserId,
         from: RequestKey,
         to_owner: UserId,
         to: RequestKey,
-    ) -> Result<(), StoreError> {
+    ) -> Result<HashMap<UploadId, UploadId>, StoreError> {
+        let mut copies = HashMap::new();
         for upload in self.uploads(from_owner, from).await? {
             let Some(bytes) = self.upload_bytes(upload.id).await? else { continue };
             let Ok(sha256) = <[u8; 32]>::try_from(upload.sha256.as_slice()) else { continue };
-            self.save_upload(to_owner, to, &NewUpload { name: &upload.name, sha256, bytes: &bytes }).await?;
+            let copy = self.save_upload(to_owner, to, &NewUpload { name: &upload.name, sha256, bytes: &bytes }).await?;
+            let Some(copy) = copy else { continue };
+            if upload.by_hand.is_some() {
+                self.date_upload(to_owner, copy, upload.by_hand.as_deref()).await?;
+            }
+            copies.insert(upload.id, copy);
         }
-        Ok(())
+        Ok(copies)
     }
 
     /// Forgets forms, and the files of forms, that were left lying since before `before` and never became a job.

@@ -163,11 +163,7 @@ impl Store {
 
     /// Opens a change of a job; `None` if there is no such job.
     pub async fn change_job(&self, id: JobId) -> Result<Option<JobTx>, StoreError> {
-        let tx = self.db.begin().await?;
-        self.change_in(tx, id).await
-    }
-
-    async fn change_in(&self, mut tx: Tx, id: JobId) -> Result<Option<JobTx>, StoreError> {
+        let mut tx = self.db.begin().await?;
         let record = load(&mut tx, id).await?;
         Ok(record.map(|before| JobTx {
             tx,
@@ -195,21 +191,43 @@ impl Store {
         Ok(self.job(id).await?.map(|record| (answer, record)))
     }
 
-    /// Takes the oldest job that waits for a worker; `only` restricts the search to one job.
+    /// Takes the oldest job that waits for a worker; `only` restricts the search to one job. A job whose rows cannot be
+    /// understood is passed over, so that it does not keep the others waiting.
     pub async fn claim_job(&self, worker: &str, lease: TimeDelta, only: Option<JobId>) -> Result<Option<Claim>, StoreError> {
-        const NEXT: &str = "select id from jobs
-             where finished_at is null and (phase = 'queued' or (phase = 'running' and lease_owner is null)) and ($1 is null or id = $1)
-               and not exists (select 1 from steps where steps.job_id = jobs.id and steps.kind = 'hold' and steps.state = 'running')
-             order by id limit 1";
+        let mut after = None;
         // A look without the write lock first: most of the time there is nothing to take.
-        let waiting: Option<JobId> = read!(self.db, conn => sqlx::query_scalar(NEXT).bind(only).fetch_optional(conn).await)?;
-        if waiting.is_none() {
-            return Ok(None);
+        while let Some(id) = self.next_waiting(only, after).await? {
+            match self.claim_this(id, worker, lease).await {
+                Ok(Some(claim)) => return Ok(Some(claim)),
+                // Another worker was quicker.
+                Ok(None) | Err(StoreError::Refused(_)) => {}
+                Err(error @ StoreError::Inconsistent { .. }) => {
+                    tracing::error!(job = %id, %error, "job {id} cannot be understood and is passed over");
+                }
+                Err(error) => return Err(error),
+            }
+            after = Some(id);
         }
-        let mut tx = self.db.begin().await?;
-        let next: Option<JobId> = within!(tx, conn => sqlx::query_scalar(NEXT).bind(only).fetch_optional(conn).await)?;
-        let Some(id) = next else { return Ok(None) };
-        let Some(mut change) = self.change_in(tx, id).await? else { return Ok(None) };
+        Ok(None)
+    }
+
+    async fn next_waiting(&self, only: Option<JobId>, after: Option<JobId>) -> Result<Option<JobId>, StoreError> {
+        Ok(read!(self.db, conn => {
+            sqlx::query_scalar(
+                "select id from jobs
+                 where finished_at is null and (phase = 'queued' or (phase = 'running' and lease_owner is null))
+                   and ($1 is null or id = $1) and ($2 is null or id > $2)
+                   and not exists (select 1 from steps where steps.job_id = jobs.id and steps.kind = 'hold' and steps.state = 'running')
+                 order by id limit 1",
+            )
+            .bind(only).bind(after)
+            .fetch_optional(conn)
+            .await
+        })?)
+    }
+
+    async fn claim_this(&self, id: JobId, worker: &str, lease: TimeDelta) -> Result<Option<Claim>, StoreError> {
+        let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
         let epoch = change.job.claim()?;
         let step = change.job.current_step().unwrap_or(StepKind::Collect);
         change.lease = Some((worker.to_owned(), change.now + lease));
@@ -254,26 +272,26 @@ impl Store {
         })
     }
 
-    /// Accounts for the jobs whose lease has expired; returns what became of each.
-    pub async fn recover_expired(&self) -> Result<Vec<(JobId, Recovery)>, StoreError> {
+    /// Jobs whose lease has expired.
+    pub async fn expired_leases(&self) -> Result<Vec<JobId>, StoreError> {
         let now = self.clock.now();
-        let ids: Vec<JobId> = read!(self.db, conn => {
+        Ok(read!(self.db, conn => {
             sqlx::query_scalar("select id from jobs where finished_at is null and lease_expires_at < $1 order by id")
                 .bind(now).fetch_all(conn).await
-        })?;
-        let mut recovered = Vec::new();
-        for id in ids {
-            let Some(mut change) = self.change_job(id).await? else { continue };
-            // Read again under the lock: the worker may have prolonged its lease in between.
-            if change.lease.as_ref().is_none_or(|(_, until)| *until >= change.now) {
-                continue;
-            }
-            let recovery = change.job.recover()?;
-            change.note("The worker has not been heard of; what it had open was accounted for".into());
-            change.commit().await?;
-            recovered.push((id, recovery));
+        })?)
+    }
+
+    /// Accounts for a job whose lease has expired; `None` if it has not, after all.
+    pub async fn recover_job(&self, id: JobId) -> Result<Option<Recovery>, StoreError> {
+        let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
+        // Read again under the lock: the worker may have prolonged its lease in between.
+        if change.lease.as_ref().is_none_or(|(_, until)| *until >= change.now) {
+            return Ok(None);
         }
-        Ok(recovered)
+        let recovery = change.job.recover()?;
+        change.note("The worker has not been heard of; what it had open was accounted for".into());
+        change.commit().await?;
+        Ok(Some(recovery))
     }
 
     /// When the next lease expires or the next hold ends.
@@ -446,7 +464,7 @@ impl JobTx {
             let earlier = self.before.job.effect(effect.number).cloned();
             match &earlier {
                 None => {
-                    let target = self.targets.remove(&effect.number).unwrap_or_default();
+                    let target = self.targets.get(&effect.number).cloned().unwrap_or_default();
                     insert_effect(&mut self.tx, id, &effect, &target, None, now).await?;
                 }
                 Some(earlier) if *earlier == effect => continue,
@@ -477,24 +495,21 @@ impl JobTx {
         let (id, now) = (self.before.row.id, self.now);
         let doubted = (effect.outcome == Outcome::InDoubt).then_some(now);
         let ended = (!effect.outcome.is_open()).then_some(now);
+        let sql = if is_new {
+            "insert into attempts (job_id, number, attempt, epoch, outcome, evidence, in_doubt_at, ended_at, began_at)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+        } else {
+            "update attempts set epoch = $4, outcome = $5, evidence = $6, in_doubt_at = coalesce($7, in_doubt_at), ended_at = $8
+             where job_id = $1 and number = $2 and attempt = $3"
+        };
         within!(self.tx, conn => {
-            let query = if is_new {
-                sqlx::query(
-                    "insert into attempts (job_id, number, attempt, epoch, outcome, evidence, in_doubt_at, ended_at, began_at)
-                     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-                )
-            } else {
-                sqlx::query(
-                    "update attempts set epoch = $4, outcome = $5, evidence = $6, in_doubt_at = coalesce($7, in_doubt_at),
-                            ended_at = $8
-                     where job_id = $1 and number = $2 and attempt = $3 and $9 is not null",
-                )
-            };
-            query
+            let mut query = sqlx::query(sql)
                 .bind(id).bind(i64::from(effect.number)).bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch))
-                .bind(effect.outcome.name()).bind(&effect.evidence).bind(doubted).bind(ended).bind(now)
-                .execute(conn)
-                .await
+                .bind(effect.outcome.name()).bind(&effect.evidence).bind(doubted).bind(ended);
+            if is_new {
+                query = query.bind(now);
+            }
+            query.execute(conn).await
         })?;
         Ok(())
     }

@@ -25,10 +25,11 @@ pub use users::{NewUser, User};
 use crate::{
     bus::{Bus, JobChanged},
     clock::SharedClock,
+    id::JobId,
     mail::compose::message_id,
 };
 use db::Db;
-use std::path::Path;
+use std::{collections::HashMap, path::Path};
 
 /// The store: the database, the clock that stamps its rows, and the bus that tells of changes.
 #[derive(Clone)]
@@ -67,17 +68,20 @@ impl Store {
     }
 
     /// Announces changes that other processes commit (the command line, say), until `stop` is done. Looks once a second, at
-    /// a counter that costs no query.
+    /// a counter that SQLite keeps in the file's header.
     pub async fn relay_foreign_changes(&self, stop: tokio_util::sync::CancellationToken) -> Result<(), StoreError> {
         let mut watcher = self.db.watcher().await?;
         let mut seen = self.db.data_version(&mut watcher).await?;
+        let mut told: HashMap<JobId, i64> = HashMap::new();
         while stop.run_until_cancelled(tokio::time::sleep(std::time::Duration::from_secs(1))).await.is_some() {
             let version = self.db.data_version(&mut watcher).await?;
             if version != seen {
                 seen = version;
-                for (id, version) in self.open_versions().await? {
+                let versions = self.open_versions().await?;
+                for &(id, version) in versions.iter().filter(|(id, version)| told.get(id) != Some(version)) {
                     self.bus.publish(JobChanged { id, version });
                 }
+                told = versions.into_iter().collect();
             }
         }
         Ok(())

@@ -1,5 +1,11 @@
 //! What several test files need.
 
+pub mod channels;
+pub mod instance;
 pub mod mail;
+pub mod model_server;
+pub mod program;
+pub mod site;
 pub mod smtp_run;
 pub mod smtp_server;
+pub mod worker;

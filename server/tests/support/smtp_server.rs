@@ -108,10 +108,19 @@ pub struct Server {
 
 impl Server {
     pub fn start(script: Script) -> Self {
-        Self::start_encrypted(script, Encryption::None)
+        Self::start_each(vec![script])
+    }
+
+    /// The first session follows the first script and so on; the last one repeats.
+    pub fn start_each(scripts: Vec<Script>) -> Self {
+        Self::start_scripted(scripts, Encryption::None)
     }
 
     pub fn start_encrypted(script: Script, encryption: Encryption) -> Self {
+        Self::start_scripted(vec![script], encryption)
+    }
+
+    fn start_scripted(scripts: Vec<Script>, encryption: Encryption) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         // A fixed, small buffer: a server that stops reading must make the client's writes stick
         // on any machine.
@@ -129,10 +138,13 @@ impl Server {
             over: CancellationToken::new(),
         });
         let shared = seen.clone();
+        let last = scripts.last().cloned().unwrap_or_default();
+        let mut scripts = scripts.into_iter();
         tokio::spawn(async move {
             while let Ok((tcp, _)) = listener.accept().await {
                 shared.open.send_modify(|n| *n += 1);
-                let (script, encryption, seen) = (script.clone(), encryption.clone(), shared.clone());
+                let script = scripts.next().unwrap_or_else(|| last.clone());
+                let (encryption, seen) = (encryption.clone(), shared.clone());
                 tokio::spawn(async move {
                     serve(tcp, &script, encryption, &seen).await;
                     seen.open.send_modify(|n| *n -= 1);

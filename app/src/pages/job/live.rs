@@ -160,8 +160,10 @@ impl Live {
     fn read(self) {
         let Some(id) = self.job.try_with_untracked(|job| job.id.clone()) else { return };
         spawn_local(async move {
-            if let Ok(job) = read_job(id).await {
-                self.offer(job);
+            match read_job(id).await {
+                Ok(job) => self.offer(job),
+                // Nobody knows now what the screen is worth; the next connection begins by reading again.
+                Err(_) => self.lose(),
             }
         });
     }

@@ -49,14 +49,15 @@ const RELOAD: &str = r#"<meta http-equiv="refresh" content="2">"#;
 /// The record in its parts.
 #[component]
 fn Record(job: JobView) -> impl IntoView {
+    // A job never changes its title. The server writes the head last, when the page's signals are gone: no signal may go there.
+    let title = job.title.clone();
     let live = Live::new(job);
     live.follow();
-    let title = live.part(|job| job.title.clone());
     let ended = live.part(|job| job.phase.is_final());
     let facts = live.part(|job| job.facts.clone());
     let again = live.part(|job| job.again_path.clone());
     view! {
-        <Title text=move || title.get() />
+        <Title text=title.clone() />
         {move || (!ended.get()).then(|| view! { <noscript inner_html=RELOAD></noscript> })}
         <div class="with-aside">
             <div class="flow wide">
@@ -65,7 +66,7 @@ fn Record(job: JobView) -> impl IntoView {
                         <a href="/jobs">"Jobs"</a>
                         <span aria-current="page">"This job"</span>
                     </nav>
-                    <h1>{move || title.get()}</h1>
+                    <h1>{title}</h1>
                 </header>
                 <Connection live />
                 <parts::Verdict live />

@@ -90,7 +90,7 @@ fn Cancel(live: Live) -> impl IntoView {
         event.prevent_default();
         live.cancel();
     };
-    let word = move || if live.press() == Press::No { "Cancel" } else { "Cancelling…" };
+    let word = move || if matches!(live.press(), Press::Sent | Press::Checking) { "Cancelling…" } else { "Cancel" };
     let busy = move || matches!(live.press(), Press::Sent | Press::Checking).then_some("true");
     let said = move || match live.press() {
         Press::No | Press::Sent => None,

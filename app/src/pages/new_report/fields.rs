@@ -3,7 +3,7 @@
 use super::form::Told;
 use crate::{
     model::{NewReportView, SourceChoice, UploadLine},
-    ui::{Field, Notice, Tone},
+    ui::{Field, Notice, Tone, escaped},
 };
 use leptos::{html, prelude::*};
 
@@ -135,7 +135,7 @@ pub fn Month(
 
 /// The folders that the server knows.
 #[component]
-pub fn Sources(told: Told, sources: Vec<SourceChoice>) -> impl IntoView {
+pub fn Sources(told: Told, sources: Vec<SourceChoice>, moved: impl Fn() + Copy + Send + 'static) -> impl IntoView {
     let errors = told.errors("sources");
     let choice = move |source: SourceChoice| {
         let id = source.id.clone();
@@ -146,7 +146,7 @@ pub fn Sources(told: Told, sources: Vec<SourceChoice>) -> impl IntoView {
         });
         view! {
             <label class="choice">
-                <input type="checkbox" name="source" value=source.id checked=source.checked />
+                <input type="checkbox" name="source" value=source.id checked=source.checked on:change=move |_| moved() />
                 <span>{source.name}</span>
                 <span class=if source.unreadable { "doubtful" } else { "soft" }>{move || count.get()}</span>
             </label>
@@ -268,9 +268,8 @@ pub fn Recipients(told: Told, value: String, typed: impl Fn(String) + Copy + Sen
                     on:input=move |event| typed(event_target_value(&event))
                     aria-describedby="recipients-hint recipients-error people"
                     aria-invalid=invalid(problems)
-                >
-                    {value}
-                </textarea>
+                    inner_html=escaped(&value)
+                ></textarea>
             </Field>
             <p class="people" id="people" role="status">
                 {people} <b>{move || shown.get()}</b>
@@ -286,10 +285,12 @@ pub fn Hold(told: Told, value: String) -> impl IntoView {
     let errors = told.errors("hold");
     let choices =
         [("30", "Wait 30 seconds"), ("300", "Wait 5 minutes"), ("approval", "Wait for my approval"), ("none", "Do not wait")];
-    let known = choices.iter().any(|(choice, _)| *choice == value);
-    let other = (!known && !value.is_empty())
-        .then(|| view! { <option value=value.clone() selected>{format!("Wait {value} seconds")}</option> });
+    let known = value.is_empty() || choices.iter().any(|(choice, _)| *choice == value);
     let options = choices.map(|(choice, words)| view! { <option value=choice selected=choice == value>{words}</option> });
+    let other = (!known).then(|| {
+        let words = format!("Wait {value} seconds");
+        view! { <option value=value selected=true>{words}</option> }
+    });
     view! {
         <Field id="hold" label="Before the e-mail goes out" hint="A cancel in this time is always clean: nothing is sent." errors=errors>
             <select id="hold" name="hold" aria-describedby="hold-hint hold-error" aria-invalid=invalid(errors)>
@@ -312,9 +313,8 @@ pub fn Instructions(told: Told, value: String) -> impl IntoView {
                 rows="3"
                 aria-describedby="instructions-hint instructions-error"
                 aria-invalid=invalid(errors)
-            >
-                {value}
-            </textarea>
+                inner_html=escaped(&value)
+            ></textarea>
         </Field>
     }
 }

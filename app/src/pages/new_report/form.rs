@@ -5,7 +5,7 @@ use super::{
     fields::{Hold, Instructions, Month, Recipients, Sources, Summary, TitleField, Uploads},
     recount,
 };
-use crate::model::{NewReportView, RecipientCheck};
+use crate::model::{DocumentChoice, NewReportView, RecipientCheck};
 use leptos::{ev::SubmitEvent, html, prelude::*, task::spawn_local};
 use std::time::Duration;
 use wasm_bindgen::JsCast;
@@ -42,8 +42,8 @@ impl Told {
         })
     }
 
-    /// Asks for the counts of another month or zone.
-    pub fn recount(self, month: String, zone: String) {
+    /// Asks for the counts of another choice of documents.
+    fn recount(self, choice: DocumentChoice) {
         let Some(turn) = self.asked.try_update_value(|(turn, _)| {
             *turn += 1;
             *turn
@@ -52,7 +52,7 @@ impl Told {
         };
         let key = self.view.with_untracked(|view| view.request_key.clone());
         spawn_local(async move {
-            let answer = recount(key, month, zone).await;
+            let answer = recount(key, choice).await;
             if let Ok(view) = answer
                 && self.asked.try_with_value(|(latest, _)| *latest) == Some(turn)
             {
@@ -79,6 +79,15 @@ impl Told {
     }
 }
 
+/// The ids of the folders that are chosen in the form.
+fn chosen_sources(form: &web_sys::HtmlFormElement) -> Vec<String> {
+    let Ok(boxes) = form.query_selector_all("input[name=source]:checked") else { return Vec::new() };
+    (0..boxes.length())
+        .filter_map(|index| boxes.item(index)?.dyn_into::<web_sys::HtmlInputElement>().ok())
+        .map(|chosen| chosen.value())
+        .collect()
+}
+
 /// The form.
 #[component]
 pub fn Request(view: NewReportView) -> impl IntoView {
@@ -89,8 +98,8 @@ pub fn Request(view: NewReportView) -> impl IntoView {
     let (month, zone) = (NodeRef::<html::Input>::new(), NodeRef::<html::Input>::new());
 
     let moved = move || {
-        if let (Some(month), Some(zone)) = (month.get_untracked(), zone.get_untracked()) {
-            told.recount(month.value(), zone.value());
+        if let (Some(form), Some(month), Some(zone)) = (form.get_untracked(), month.get_untracked(), zone.get_untracked()) {
+            told.recount(DocumentChoice { month: month.value(), zone: zone.value(), sources: chosen_sources(&form) });
         }
     };
     let pending = StoredValue::new(None);
@@ -111,7 +120,10 @@ pub fn Request(view: NewReportView) -> impl IntoView {
     // What was typed before the page woke up has told nobody yet.
     let filled = initial.clone();
     Effect::new(move |_| {
-        let moved_before = |input: NodeRef<html::Input>, known: &str| input.get().is_some_and(|input| input.value() != known);
+        // An empty control is no news: where browsers have one for months, it does not show what is none.
+        let moved_before = |input: NodeRef<html::Input>, known: &str| {
+            input.get().is_some_and(|input| !input.value().is_empty() && input.value() != known)
+        };
         if moved_before(month, &filled.month) || moved_before(zone, &filled.zone) {
             moved();
         }
@@ -155,11 +167,12 @@ pub fn Request(view: NewReportView) -> impl IntoView {
                 "Check"
             </button>
             <input type="hidden" name="request_key" value=initial.request_key.clone() />
+            <input type="hidden" name="from" value=initial.from.clone() />
             <h1 id="new-report">"New report"</h1>
             <Summary told />
             <TitleField told value=initial.title.clone() />
             <Month told value=initial.month.clone() zone=initial.zone.clone() month_ref=month zone_ref=zone moved />
-            <Sources told sources=initial.sources.clone() />
+            <Sources told sources=initial.sources.clone() moved />
             <Uploads told uploads=initial.uploads.clone() limit=initial.upload_limit.clone() chosen />
             <Recipients told value=initial.recipients.clone() typed />
             <Hold told value=initial.hold.clone() />

@@ -8,7 +8,7 @@ mod form;
 
 use crate::{
     error::AppError,
-    model::{JobRow, JobsView, NewReportView, RecipientCheck},
+    model::{DocumentChoice, JobRow, JobsView, NewReportView, RecipientCheck},
     pages::query,
     ui::{Framed, Here, StateMark, page},
 };
@@ -34,14 +34,10 @@ async fn load_desk(draft: Option<String>, from: Option<String>, month: Option<St
     .await
 }
 
-/// The form again for another month or zone.
+/// The form again for another choice of documents.
 #[server(prefix = "/api", endpoint = "new-report/recount")]
-async fn recount(
-    request_key: String,
-    #[server(default)] month: String,
-    #[server(default)] zone: String,
-) -> Result<NewReportView, AppError> {
-    super::answer::ask(async move |pages, viewer| pages.recount(&viewer, request_key, month, zone).await).await
+async fn recount(request_key: String, #[server(default)] choice: DocumentChoice) -> Result<NewReportView, AppError> {
+    super::answer::ask(async move |pages, viewer| pages.recount(&viewer, request_key, choice).await).await
 }
 
 /// The people that the typed recipients are.

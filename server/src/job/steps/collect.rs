@@ -6,7 +6,7 @@ use crate::{
     job::run::{StepError, Work},
     period::{Period, parse_zone},
     source::{
-        Entry, Folder, Source,
+        Entry, Source,
         coverage::{Coverage, Outcome},
         dating::{Dated, Quick, When, date_document, quick_date},
     },
@@ -27,6 +27,30 @@ const HEAD_BYTES: u64 = 64 << 10;
 /// What uploaded files are called in the coverage list.
 pub const UPLOADS: &str = "Uploaded files";
 
+/// The most text that the documents of one report may have together, in bytes. More would not be read by anybody, and it has to
+/// fit into memory.
+const MAX_TEXT: usize = 64 << 20;
+/// Documents are written in batches, so that a Cancel never waits long for the database.
+const BATCH: usize = 200;
+
+/// What is left of [`MAX_TEXT`].
+struct Budget {
+    left: usize,
+}
+
+impl Budget {
+    fn apply(&mut self, document: &mut CollectedDocument) {
+        let length = document.text.as_ref().map_or(0, String::len);
+        if length <= self.left {
+            self.left -= length;
+        } else {
+            document.text = None;
+            let why = format!("the documents of one report may have {} MB of text together", MAX_TEXT >> 20);
+            document.coverage = Coverage::because(Outcome::TooLarge, why);
+        }
+    }
+}
+
 /// Where one document comes from.
 enum Origin {
     Folder(Arc<Source>, Entry),
@@ -43,9 +67,12 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
     let total = origins.len();
     work.progress(0, total).await?;
     let mut reported = Instant::now();
+    let mut budget = Budget { left: MAX_TEXT };
     for (done, origin) in origins.into_iter().enumerate() {
         work.check()?;
-        documents.push(read(work, origin, &period).await?);
+        let mut document = read(work, origin, &period).await?;
+        budget.apply(&mut document);
+        documents.push(document);
         if reported.elapsed() >= PROGRESS_EVERY {
             work.progress(done + 1, total).await?;
             reported = Instant::now();
@@ -61,20 +88,19 @@ async fn list(work: &Work) -> Result<(Vec<Origin>, Vec<CollectedDocument>), Step
     for source in work.claim.spec.sources.clone() {
         let stop = work.halt.stop.clone();
         let listing = spawn_blocking(move || {
-            let folder = Folder { name: source.name, root: source.path };
-            let opened = Source::open(&folder).map(Arc::new);
+            let opened = Source::open_place(&source.place).map(|opened| Arc::new(opened.called(&source.name)));
             let listing = opened.as_ref().map(|source| source.list(&|| stop.is_cancelled())).ok();
-            (folder, opened, listing)
+            (source.name, opened, listing)
         });
-        let (folder, opened, listing) = work.unless_stopped(listing).await?.map_err(|error| ended_abnormally(&error))?;
+        let (name, opened, listing) = work.unless_stopped(listing).await?.map_err(|error| ended_abnormally(&error))?;
         match (opened, listing) {
             (Ok(source), Some(listing)) => {
                 troubles.extend(
-                    listing.incomplete.map(|why| line(&folder.name, "(the folder)", Coverage::because(Outcome::ReadInPart, why))),
+                    listing.incomplete.map(|why| line(&name, "(the folder)", Coverage::because(Outcome::ReadInPart, why))),
                 );
                 origins.extend(listing.entries.into_iter().map(|entry| Origin::Folder(source.clone(), entry)));
             }
-            (Err(error), _) => troubles.push(line(&folder.name, "(the folder)", Coverage::from(&error))),
+            (Err(error), _) => troubles.push(line(&name, "(the folder)", Coverage::from(&error))),
             (Ok(_), None) => {}
         }
     }
@@ -209,7 +235,16 @@ fn number(documents: &mut [CollectedDocument]) {
 
 async fn finish(work: &Work, documents: Vec<CollectedDocument>, total: usize) -> Result<(), StepError> {
     let mut change = work.change().await?;
-    change.replace_documents(&documents).await?;
+    change.job.may_go_on(work.claim.epoch)?;
+    change.clear_documents().await?;
+    change.commit().await?;
+    for (batch, part) in documents.chunks(BATCH).enumerate() {
+        let mut change = work.change().await?;
+        change.job.may_go_on(work.claim.epoch)?;
+        change.insert_documents(batch * BATCH, part).await?;
+        change.commit().await?;
+    }
+    let mut change = work.change().await?;
     if documents.iter().any(|document| document.number.is_some()) {
         let count = u32::try_from(total).unwrap_or(u32::MAX);
         change.job.progress(work.claim.epoch, count, count)?;

@@ -55,8 +55,7 @@ async fn render_messages(work: &Work) -> Result<(), StepError> {
         .report_of_job(work.claim.id)
         .await?
         .ok_or_else(|| StepError::Failed("The saved report is missing, so there is nothing to link to.".into()))?;
-    let mut change = work.change().await?;
-    change.job.may_go_on(work.claim.epoch)?;
+    let mut messages = Vec::new();
     for email in record.job.emails() {
         let notice = notice(services, &record, &report, email.number)
             .ok_or_else(|| StepError::Failed("A recipient's address cannot be read any more. Start the report again.".into()))?;
@@ -68,7 +67,12 @@ async fn render_messages(work: &Work) -> Result<(), StepError> {
             sha256: composed.sha256.to_vec(),
             bytes: composed.bytes,
         };
-        change.insert_message(email.number, &message).await?;
+        messages.push((email.number, message));
+    }
+    let mut change = work.change().await?;
+    change.job.may_go_on(work.claim.epoch)?;
+    for (number, message) in &messages {
+        change.insert_message(*number, message).await?;
     }
     change.commit().await?;
     let total = record.job.emails().count();
@@ -88,7 +92,7 @@ async fn send(work: &Work, number: u32) -> Result<(), StepError> {
         Some(outgoing) => deliver(work, &effect, &outgoing).await,
         None => Verdict::NotDone(NotDone::GaveUp, "the stored message cannot be read".into()),
     };
-    settle(work, number, verdict).await?;
+    work.settle(number, verdict).await?;
     let record = record(work).await?;
     let settled = record.job.emails().filter(|email| email.is_settled()).count();
     work.progress(settled, record.job.emails().count()).await
@@ -121,14 +125,6 @@ async fn deliver(work: &Work, effect: &Effect, outgoing: &Outgoing) -> Verdict {
         }
         Delivery::Unconfirmed { evidence } => Verdict::Unconfirmed(evidence),
     }
-}
-
-/// Writes what became of the attempt. This is evidence: it is written also when the lease is lost or a cancel is requested.
-async fn settle(work: &Work, number: u32, verdict: Verdict) -> Result<(), StepError> {
-    let mut change = work.change().await?;
-    change.job.settle(work.claim.epoch, number, verdict)?;
-    change.commit().await?;
-    Ok(())
 }
 
 /// Commits `in_doubt` under the job's guard.

@@ -26,12 +26,12 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
     let record = store.job(id).await?.ok_or(StepError::Stopped)?;
 
     let report = ReportId::new();
-    let mut change = work.change().await?;
+    let saved_at = store.clock().now();
     let zone = crate::period::parse_zone(&spec.zone).unwrap_or(chrono_tz::UTC);
     let at = |what: &str, when| TimeLine { what: what.into(), when: moment(when, zone).text };
     let mut times = vec![at("Asked for", record.row.created_at)];
     times.extend(record.row.started_at.map(|when| at("Begun", when)));
-    times.push(at("Saved", change.now));
+    times.push(at("Saved", saved_at));
     let content = ReportContent {
         title: spec.full_title(),
         month: spec.month.title(),
@@ -47,11 +47,13 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
     let markdown = render_markdown(&content, &format!("{}{base}", work.services.public_url));
     let html = render_html(&content, &base);
     let provenance = json!({
-        "month": spec.month, "zone": spec.zone, "interval": content.interval, "instructions": spec.instructions,
+        "month": spec.month, "zone": spec.zone, "start": spec.start, "end": spec.end, "interval": content.interval, "instructions": spec.instructions,
         "documents": documents.iter().map(provenance).collect::<Vec<_>>(),
         "summarizer": content.draft.summarizer.name, "parameters": content.draft.parameters, "notes": content.draft.notes,
-        "asked_for_at": record.row.created_at, "begun_at": record.row.started_at, "saved_at": change.now,
+        "asked_for_at": record.row.created_at, "begun_at": record.row.started_at, "saved_at": saved_at,
     });
+    // Everything is ready before the database is held: a Cancel must not wait for the rendering.
+    let mut change = work.change().await?;
     change.job.complete_step(work.claim.epoch, StepKind::Save)?;
     change.insert_report(report, &content.title, &markdown, &html, &provenance).await?;
     change.commit().await?;

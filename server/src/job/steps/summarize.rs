@@ -74,11 +74,8 @@ impl JobLedger<'_> {
     }
 
     async fn end(&self, number: u32, verdict: Verdict) -> Result<(), StepError> {
-        let mut change = self.work.change().await?;
-        change.job.settle(self.work.claim.epoch, number, verdict)?;
-        let go_on = change.job.may_go_on(self.work.claim.epoch);
-        change.commit().await?;
-        Ok(go_on?)
+        self.work.settle(number, verdict).await?;
+        self.work.check()
     }
 }
 

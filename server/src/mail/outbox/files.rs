@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sha2::{Digest, Sha256};
 
 use crate::mail::channel::Outgoing;
@@ -25,7 +26,7 @@ pub(super) struct Names {
 }
 
 /// What became of giving the temporary file the message's name.
-pub(super) enum Linked {
+pub(super) enum Published {
     New,
     SameThere,
     OtherThere,
@@ -38,7 +39,7 @@ pub(super) enum Linked {
 /// What taking the temporary name away showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Withdrawn {
-    /// The attempt had a temporary file, and has lost its name, now or earlier.
+    /// The attempt still had its temporary file, so it never named the message; it has lost the file now, or earlier.
     Proved,
     /// There is neither a temporary file nor the mark of one.
     NoTrace,
@@ -60,7 +61,7 @@ impl Names {
         &self.file_name
     }
 
-    /// Writes and flushes the temporary file, so that the link will name complete contents.
+    /// Writes and flushes the temporary file, so that the message's name will stand for complete contents.
     pub(super) fn write_temporary(&self, bytes: &[u8]) -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).open(&self.temporary)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
@@ -76,26 +77,30 @@ impl Names {
     /// The point of no return.
     ///
     /// An error means that the file has its name, but that this might not survive a power failure.
-    pub(super) fn link(&self, bytes: &[u8]) -> io::Result<Linked> {
-        let linked = match fs::hard_link(&self.temporary, &self.message) {
-            Ok(()) => Linked::New,
+    pub(super) fn publish(&self, bytes: &[u8]) -> io::Result<Published> {
+        let renamed = renameat_with(CWD, &self.temporary, CWD, &self.message, RenameFlags::NOREPLACE).map_err(io::Error::from);
+        let published = match renamed {
+            Ok(()) => Published::New,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => match fs::read(&self.message) {
-                Ok(there) if there == bytes => Linked::SameThere,
-                Ok(_) => Linked::OtherThere,
-                Err(error) => Linked::Refused(error),
+                Ok(there) if there == bytes => Published::SameThere,
+                Ok(_) => Published::OtherThere,
+                Err(error) => Published::Refused(error),
             },
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Linked::Withdrawn),
-            Err(error) => Linked::Refused(error),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Published::Withdrawn),
+            Err(error) => Published::Refused(error),
         };
-        if matches!(linked, Linked::New | Linked::SameThere) {
-            self.flush_folder()?;
-            // Best effort: the message has its name, and a temporary one more does no harm.
-            let _ = fs::remove_file(&self.temporary);
-        } else {
+        match published {
+            Published::New => self.flush_folder()?,
+            // Best effort: the message is there already, and a temporary file more does no harm.
+            Published::SameThere => {
+                let _ = fs::remove_file(&self.temporary);
+            }
             // Best effort: if it fails, reconciling does it.
-            let _ = self.withdraw();
+            _ => {
+                let _ = self.withdraw();
+            }
         }
-        Ok(linked)
+        Ok(published)
     }
 
     /// Takes the temporary name away for good and leaves the mark. Does no harm when repeated.

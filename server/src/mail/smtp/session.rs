@@ -236,7 +236,7 @@ async fn hand_over(
         Sent::Stopped(ended) => return ended,
     };
     match result {
-        Ok(reply) if (200..300).contains(&u16::from(reply.code())) => {
+        Ok(reply) if reply.has_code(250) => {
             Ended { delivery: Delivery::Accepted { evidence: reply_evidence(&reply), peer: relay.peer.clone() }, in_step: true }
         }
         Err(fault) if !mark.place().handed_over => {
@@ -246,7 +246,7 @@ async fn hand_over(
         // RFC 5321 4.2.5: after a 4yz or 5yz the server must not deliver
         Err(fault @ Fault::Reply { code: 400.., .. }) => Ended::failed(Phase::FinalDot, &fault),
         Err(fault) => Ended::unconfirmed(fault.evidence()),
-        // A 3yz here belongs to another command: it proves nothing.
+        // Any other 2yz, or a 3yz, belongs to another command: it proves nothing.
         Ok(reply) => Ended::unconfirmed(Fault::from_reply(&reply).evidence()),
     }
 }

@@ -192,11 +192,11 @@ impl Caller<'_> {
         match ended {
             Ended::NotStarted => (CallOutcome::NotStarted, Err(Failure::Stopped)),
             Ended::Cancelled { received } => {
-                let reason = "Cancelled; the stream was closed. The provider may have gone on.".to_owned();
+                let reason = "The stream was closed.".to_owned();
                 (CallOutcome::BrokenOff { received_characters: received, reason }, Err(Failure::Stopped))
             }
             Ended::TimedOut { received, reason } => {
-                let recorded = format!("{reason} The stream was closed; the provider may have gone on.");
+                let recorded = format!("{reason} The stream was closed.");
                 (
                     CallOutcome::BrokenOff { received_characters: received, reason: recorded },
                     Err(Failure::Fault(Fault { reason, retry: Retry::No })),

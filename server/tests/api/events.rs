@@ -1,0 +1,99 @@
+//! The stream of events that keeps pages and programs up to date.
+
+use std::time::Duration;
+
+use app::contract::StepKind;
+use tokio::time::Instant;
+
+use crate::support::{
+    site::{Event, Site},
+    worker::Running,
+};
+
+const ONE: &[&str] = &["anna@example.org"];
+
+fn job_event(version: i64) -> Event {
+    Event { name: "job".into(), id: Some(version), data: format!("{{\"version\":{version}}}") }
+}
+
+#[tokio::test]
+async fn the_first_event_is_the_version_that_there_is() {
+    let site = Site::new().await;
+    let ada = site.program(site.instance.owner).await;
+    let claim = site.instance.job_at(StepKind::Save, ONE).await;
+    let version = site.instance.record(claim.id).await.row.version;
+    assert!(version > 1);
+    for path in [format!("/jobs/{}/events", claim.id), format!("/api/v1/jobs/{}/events", claim.id)] {
+        assert_eq!(ada.follow(&path).await.next().await, Some(job_event(version)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_arrives_at_once_and_the_end_ends_the_stream() {
+    let site = Site::new().await;
+    let ada = site.program(site.instance.owner).await;
+    let claim = site.instance.job_at(StepKind::Collect, ONE).await;
+    let mut events = ada.follow(&format!("/jobs/{}/events", claim.id)).await;
+    let mut seen = events.next().await.unwrap().id.unwrap();
+    let mut longest = Duration::ZERO;
+    for step in [StepKind::Collect, StepKind::Summarize, StepKind::Save] {
+        let changed = Instant::now();
+        site.instance.complete(&claim, step).await.unwrap();
+        assert_eq!(events.next().await, Some(job_event(seen + 1)));
+        longest = longest.max(changed.elapsed());
+        seen += 1;
+    }
+    println!("change to its event, the longest of three: {longest:?}");
+    assert!(longest < Duration::from_secs(2));
+    site.instance.store.cancel_job(claim.id, "ada@example.org").await.unwrap();
+    site.instance.change(claim.id, |job| job.account(1)).await.unwrap();
+    let last = site.instance.record(claim.id).await.row.version;
+    // Versions that fell together are one event; none is older than the one before.
+    while let Some(event) = events.next().await {
+        assert!(event.id.unwrap() > seen);
+        seen = event.id.unwrap();
+    }
+    assert_eq!(seen, last);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_job_can_be_followed_to_its_end() {
+    let site = Site::new().await;
+    site.instance.two_documents();
+    let ada = site.program(site.instance.owner).await;
+    let id = site.instance.job(ONE).await;
+    let mut events = ada.follow(&format!("/jobs/{id}/events")).await;
+    let worker = Running::start(site.instance.services());
+    let mut versions = Vec::new();
+    while let Some(event) = events.next().await {
+        versions.extend(event.id);
+    }
+    worker.stop().await;
+    assert!(versions.is_sorted_by(|a, b| a < b), "{versions:?}");
+    let record = site.instance.record(id).await;
+    assert!(record.job.phase.is_final());
+    assert_eq!(versions.last(), Some(&record.row.version));
+}
+
+#[tokio::test]
+async fn a_job_that_has_ended_gives_one_event() {
+    let site = Site::new().await;
+    let ada = site.program(site.instance.owner).await;
+    let id = site.instance.job(ONE).await;
+    site.instance.store.cancel_job(id, "ada@example.org").await.unwrap();
+    let mut events = ada.follow(&format!("/jobs/{id}/events")).await;
+    assert_eq!(events.next().await, Some(job_event(2)));
+    assert_eq!(events.next().await, None);
+}
+
+#[tokio::test]
+async fn a_quiet_stream_gives_signs_of_life_and_ends_with_the_server() {
+    let site = Site::new().await;
+    let ada = site.program(site.instance.owner).await;
+    let id = site.instance.job(ONE).await;
+    let mut events = ada.follow(&format!("/jobs/{id}/events")).await;
+    assert_eq!(events.next().await, Some(job_event(1)));
+    assert_eq!(events.next().await.unwrap().name, "alive");
+    site.shutdown.cancel();
+    assert_eq!(events.next().await, None);
+}

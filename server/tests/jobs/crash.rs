@@ -1,0 +1,273 @@
+//! Workers that end in the middle of a job: at every single commit, by a crash, a shutdown or a cancel. Whatever the moment,
+//! the next worker brings the job to an end that is true: in the record, in the reports, and in the recipients' mailboxes.
+
+use std::time::Duration;
+
+use app::contract::{EffectKind, MAX_CLAIMS, NotDone, Outcome, Phase, headline};
+use chrono::TimeDelta;
+use server::{
+    id::JobId,
+    job::{Services, WorkerOptions},
+    mail::outbox::Outbox,
+    store::Record,
+};
+use tokio::time::timeout;
+
+use crate::support::{
+    channels::{Dark, Panics, Stands},
+    instance::{Instance, LEASE, PATIENCE},
+    model_server::{
+        GOOD, ModelServer,
+        Reaction::{Answer, Hold},
+    },
+    smtp_server::{Script, Server},
+    worker::Running,
+};
+
+const TWO: &[&str] = &["anna@example.org", "bert@example.org"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Interruption {
+    Kill,
+    Shutdown,
+    Cancel,
+}
+
+/// Where the messages go.
+enum Mail {
+    Outbox,
+    Smtp(Server),
+}
+
+impl Mail {
+    fn services(&self, instance: &Instance) -> Services {
+        match self {
+            Self::Outbox => instance.services(),
+            Self::Smtp(server) => instance.services_with_smtp(server.port),
+        }
+    }
+
+    /// Every message that the outside has accepted, as text.
+    async fn accepted(&self, instance: &Instance) -> Vec<String> {
+        match self {
+            Self::Outbox => instance.messages().into_iter().map(|(_, text)| text).collect(),
+            Self::Smtp(server) => {
+                server.finished().await;
+                server.bodies().iter().map(|body| String::from_utf8_lossy(body).into_owned()).collect()
+            }
+        }
+    }
+}
+
+/// Interrupts a job when its record gets to version `at`, and lets a second worker bring it to its end. Tells whether
+/// the job was still under way at that version.
+async fn interrupt(at: i64, how: Interruption, mail: &Mail) -> bool {
+    let instance = Instance::new().await;
+    instance.two_documents();
+    let id = instance.job(TWO).await;
+    let worker = Running::start(mail.services(&instance));
+    let reached = instance.wait(id, "the next commit", |record| record.row.version >= at).await;
+    match how {
+        Interruption::Kill => worker.kill().await,
+        Interruption::Shutdown => worker.stop().await,
+        Interruption::Cancel => {
+            instance.store.cancel_job(id, "ada@example.org").await.unwrap();
+            instance.wait_for_end(id).await;
+            worker.stop().await;
+        }
+    }
+    instance.clock.advance(LEASE + TimeDelta::seconds(1));
+    let second = Running::start(mail.services(&instance));
+    let record = instance.wait_for_end(id).await;
+    second.stop().await;
+
+    let context = format!("{how:?} at version {at}");
+    check_end(&instance, &record, mail, &context).await;
+    if how != Interruption::Cancel {
+        assert_eq!(record.job.phase, Phase::Finished, "{context}: {:?}", record.job);
+    }
+    !reached.job.phase.is_final()
+}
+
+/// The record, the reports and the mailboxes tell the same story.
+async fn check_end(instance: &Instance, record: &Record, mail: &Mail, context: &str) {
+    let (id, job): (JobId, _) = (record.row.id, &record.job);
+    assert_eq!(instance.report_exists(id).await, job.report_saved(), "{context}");
+    assert!(!job.effects.iter().any(|effect| effect.outcome.is_open()), "{context}: {job:?}");
+    assert_eq!(headline(job).contains("Report saved"), job.report_saved(), "{context}: {}", headline(job));
+    let accepted = mail.accepted(instance).await;
+    for effect in job.emails() {
+        let message_id = format!("Message-ID: {}\r\n", record.message_ids[&effect.number]);
+        let copies = accepted.iter().filter(|text| text.contains(&message_id)).count();
+        match effect.outcome {
+            Outcome::Done => assert_eq!(copies, 1, "{context}: {effect:?}"),
+            // The outbox can always be asked, so nothing stays in the dark there.
+            Outcome::Unconfirmed => assert!(copies <= 1 && matches!(mail, Mail::Smtp(_)), "{context}: {effect:?}"),
+            _ => assert_eq!(copies, 0, "{context}: {effect:?}"),
+        }
+    }
+}
+
+async fn interrupt_everywhere(how: Interruption, mail: impl Fn() -> Mail) {
+    let (mut under_way, versions) = (0, versions_of_a_whole_job(&mail()).await);
+    for at in 1..versions {
+        under_way += i64::from(interrupt(at, how, &mail()).await);
+    }
+    // On a busy machine a job may have gone on before the interruption comes; its end must be true all the same.
+    println!("{how:?}: {under_way} of {versions} commits");
+    assert!(under_way > 0);
+}
+
+/// How many versions the record of a job has that nothing interrupts.
+async fn versions_of_a_whole_job(mail: &Mail) -> i64 {
+    let instance = Instance::new().await;
+    instance.two_documents();
+    let id = instance.job(TWO).await;
+    let worker = Running::start(mail.services(&instance));
+    let record = instance.wait_for_end(id).await;
+    worker.stop().await;
+    check_end(&instance, &record, mail, "uninterrupted").await;
+    assert!(record.row.version > 12, "{record:?}");
+    record.row.version
+}
+
+fn smtp() -> Mail {
+    Mail::Smtp(Server::start(Script::default()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_at_any_commit_costs_no_message_and_sends_none_twice() {
+    interrupt_everywhere(Interruption::Kill, || Mail::Outbox).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_at_any_commit_of_an_smtp_job_sends_nothing_twice() {
+    interrupt_everywhere(Interruption::Kill, smtp).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_at_any_commit_hands_the_job_back() {
+    interrupt_everywhere(Interruption::Shutdown, || Mail::Outbox).await;
+    interrupt_everywhere(Interruption::Shutdown, smtp).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_at_any_commit_ends_with_a_true_sentence() {
+    interrupt_everywhere(Interruption::Cancel, || Mail::Outbox).await;
+    interrupt_everywhere(Interruption::Cancel, smtp).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_call_that_was_broken_off_is_made_again_by_the_next_worker() {
+    for how in [Interruption::Kill, Interruption::Shutdown] {
+        let instance = Instance::new().await;
+        instance.two_documents();
+        let mut server = ModelServer::start(vec![Hold("- The council"), Answer(GOOD, "stop")]).await;
+        let services = Services { summarizer: server.summarizer(), ..instance.services() };
+        let id = instance.job(TWO).await;
+        let worker = Running::start(services.clone());
+        server.holding().await;
+        if how == Interruption::Kill {
+            worker.kill().await;
+            instance.clock.advance(LEASE + TimeDelta::seconds(1));
+        } else {
+            worker.stop().await;
+        }
+        server.left().await;
+        let second = Running::start(services);
+        let record = instance.wait_for_end(id).await;
+        second.stop().await;
+        assert_eq!(record.job.phase, Phase::Finished, "{how:?}: {:?}", record.job.failure);
+        let calls = record.job.effects.iter().filter(|effect| effect.kind == EffectKind::ModelCall);
+        let outcomes: Vec<_> = calls.map(|call| (call.outcome, call.not_done, call.epoch)).collect();
+        let expected = [(Outcome::NotDone, Some(NotDone::BrokenOff), 1), (Outcome::Done, None, 2)];
+        assert_eq!(outcomes, expected, "{how:?}");
+        assert_eq!((server.requests().len(), instance.messages().len()), (2, 2), "{how:?}");
+    }
+}
+
+/// A worker dies in the middle of a delivery to the outbox; the next one has to find out what became of it.
+async fn dies_in_the_dark(stands: Stands) -> (Instance, Record) {
+    let instance = Instance::new().await;
+    instance.two_documents();
+    let id = instance.job(&["anna@example.org"]).await;
+    let (dark, reached) = Dark::new(Outbox::open(instance.folder().join("outbox")).unwrap(), stands);
+    let worker = Running::start(instance.services_with(dark));
+    timeout(PATIENCE, reached.notified()).await.expect("the delivery begins");
+    assert_eq!(instance.record(id).await.job.effect(2).unwrap().outcome, Outcome::InDoubt);
+    worker.kill().await;
+    instance.clock.advance(LEASE + TimeDelta::seconds(1));
+    let second = Running::start(instance.services());
+    let record = instance.wait_for_end(id).await;
+    second.stop().await;
+    assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
+    assert_eq!(instance.messages().len(), 1);
+    (instance, record)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_outbox_proves_that_a_message_in_doubt_was_not_written_and_it_is_sent_again() {
+    let (_, record) = dies_in_the_dark(Stands::BeforeTheFile).await;
+    assert_eq!(record.job.effect(2).unwrap().attempts, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_outbox_proves_that_a_message_in_doubt_was_written_and_it_is_not_sent_again() {
+    let (_, record) = dies_in_the_dark(Stands::AfterTheFile).await;
+    let email = record.job.effect(2).unwrap();
+    assert_eq!(email.attempts, 1);
+    assert!(email.evidence.as_ref().is_some_and(|evidence| evidence.starts_with("found as ")), "{email:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_job_whose_worker_died_is_reconciled_too() {
+    let instance = Instance::new().await;
+    instance.two_documents();
+    let id = instance.job(TWO).await;
+    let (dark, reached) = Dark::new(Outbox::open(instance.folder().join("outbox")).unwrap(), Stands::AfterTheFile);
+    let worker = Running::start(instance.services_with(dark));
+    timeout(PATIENCE, reached.notified()).await.expect("the delivery begins");
+    instance.store.cancel_job(id, "ada@example.org").await.unwrap();
+    worker.kill().await;
+    instance.clock.advance(LEASE + TimeDelta::seconds(1));
+    let second = Running::start(instance.services());
+    let settled = |record: &Record| record.job.effect(2).is_some_and(|email| email.outcome == Outcome::Done);
+    let record = instance.wait(id, "the proof", settled).await;
+    second.stop().await;
+    let expected = "Cancelled. Report saved; email accepted for 1 of 2";
+    assert_eq!((record.job.phase, headline(&record.job).as_str()), (Phase::Cancelled, expected));
+    assert_eq!(instance.messages().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_was_killed_keeps_no_lease_alive() {
+    let instance = Instance::new().await;
+    instance.two_documents();
+    let id = instance.job(TWO).await;
+    let (dark, reached) = Dark::new(Outbox::open(instance.folder().join("outbox")).unwrap(), Stands::BeforeTheFile);
+    // The clock stands still, so this short lease never runs out by itself; it only makes for many signs of life.
+    let options = WorkerOptions { lease: TimeDelta::milliseconds(30), ..WorkerOptions::default() };
+    let worker = Running::start_with(instance.services_with(dark), options);
+    timeout(PATIENCE, reached.notified()).await.expect("the delivery begins");
+    worker.kill().await;
+    let before = instance.record(id).await.row.lease_expires_at;
+    instance.clock.advance(TimeDelta::seconds(1));
+    // Time for some twenty signs of life, should anybody still give them.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(instance.record(id).await.row.lease_expires_at, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_in_a_step_ends_the_job_and_not_the_worker() {
+    let instance = Instance::new().await;
+    instance.two_documents();
+    let id = instance.job(TWO).await;
+    let clock = instance.clock.clone();
+    let panics = Panics(move || clock.advance(LEASE + TimeDelta::seconds(1)));
+    let worker = Running::start(instance.services_with(panics));
+    let record = instance.wait_for_end(id).await;
+    worker.stop().await;
+    assert_eq!((record.job.phase, record.job.epoch), (Phase::Failed, MAX_CLAIMS));
+    assert_eq!(headline(&record.job), "Failed while e-mailing the link. Report saved; email not sent");
+    assert_eq!(record.job.failure.unwrap().reason, "The program stopped 3 times while e-mailing the link.");
+}

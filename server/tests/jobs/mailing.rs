@@ -1,0 +1,140 @@
+//! The e-mail step against a mail server that misbehaves: what is sent again, and what never is.
+
+use app::contract::{NotDone, Outcome, Phase, headline};
+use server::{id::JobId, store::Record};
+
+use crate::support::{
+    instance::Instance,
+    smtp_server::{
+        Act::{Close, Hold, Say},
+        Script, Server,
+    },
+    worker::Running,
+};
+
+const ONE: &[&str] = &["anna@example.org"];
+const TWO: &[&str] = &["anna@example.org", "bert@example.org"];
+
+/// Runs one job to its end, and the worker for a while longer.
+async fn run(instance: &Instance, server: &Server, recipients: &[&str]) -> (JobId, Record) {
+    instance.two_documents();
+    let id = instance.job(recipients).await;
+    let worker = Running::start(instance.services_with_smtp(server.port));
+    let record = instance.wait_for_end(id).await;
+    worker.stop().await;
+    server.finished().await;
+    (id, record)
+}
+
+/// The recipients that the server was told of, in order.
+fn named(server: &Server) -> Vec<String> {
+    server.lines().iter().filter_map(|line| Some(line.strip_prefix("RCPT TO:<")?.trim_end_matches('>').to_owned())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_recipient_gets_one_message() {
+    let (instance, server) = (Instance::new().await, Server::start(Script::default()));
+    let (_, record) = run(&instance, &server, TWO).await;
+    assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
+    assert_eq!((server.commits(), named(&server)), (2, TWO.iter().map(|&to| to.to_owned()).collect()));
+    for (body, number) in server.bodies().iter().zip([2, 3]) {
+        let text = String::from_utf8_lossy(body);
+        assert!(text.contains(&format!("Message-ID: {}\r\n", record.message_ids[&number])), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_answer_after_the_dot_a_message_is_never_sent_again() {
+    let instance = Instance::new().await;
+    let server = Server::start(Script { dot: Close, ..Script::default() });
+    let (id, record) = run(&instance, &server, ONE).await;
+    assert_eq!((record.job.phase, headline(&record.job).as_str()), (Phase::Finished, "Report saved; email outcome unconfirmed"));
+    assert_eq!(record.job.effect(2).unwrap().attempts, 1);
+
+    // Another worker, and another job so that it has surely looked around.
+    let other = instance.job(ONE).await;
+    let worker = Running::start(instance.services_with_smtp(server.port));
+    instance.wait_for_end(other).await;
+    worker.stop().await;
+    assert_eq!(instance.record(id).await.job, record.job);
+    assert_eq!(server.commits(), 2, "one for each job");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_recipient_does_not_keep_the_other_from_their_mail() {
+    let instance = Instance::new().await;
+    let refusing = Script { rcpt: Say(b"550 5.1.1 no such user\r\n"), ..Script::default() };
+    let server = Server::start_each(vec![refusing, Script::default()]);
+    let (_, record) = run(&instance, &server, TWO).await;
+    assert_eq!((record.job.phase, headline(&record.job).as_str()), (Phase::Finished, "Report saved; email refused for 1 of 2"));
+    let refused = record.job.effect(2).unwrap();
+    assert_eq!((refused.outcome, refused.not_done, refused.attempts), (Outcome::NotDone, Some(NotDone::Refused), 1));
+    assert!(refused.evidence.as_ref().is_some_and(|evidence| evidence.starts_with("550 5.1.1 no such user")), "{refused:?}");
+    assert_eq!(record.job.effect(3).unwrap().outcome, Outcome::Done);
+    assert_eq!((server.commits(), named(&server)), (1, TWO.iter().map(|&to| to.to_owned()).collect()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_temporary_refusal_is_tried_again_after_the_others_had_their_turn() {
+    let instance = Instance::new().await;
+    let busy = Script { rcpt: Say(b"451 4.3.0 later\r\n"), ..Script::default() };
+    let server = Server::start_each(vec![busy, Script::default()]);
+    let (_, record) = run(&instance, &server, TWO).await;
+    assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
+    assert_eq!(named(&server), ["anna@example.org", "bert@example.org", "anna@example.org"]);
+    assert_eq!((server.commits(), record.job.effect(2).unwrap().attempts), (2, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_the_last_round_the_program_gives_up_and_says_so() {
+    let instance = Instance::new().await;
+    let server = Server::start(Script { rcpt: Say(b"451 4.3.0 later\r\n"), ..Script::default() });
+    let (_, record) = run(&instance, &server, ONE).await;
+    let email = record.job.effect(2).unwrap();
+    assert_eq!((email.outcome, email.not_done, email.attempts), (Outcome::NotDone, Some(NotDone::GaveUp), 3));
+    assert_eq!((record.job.phase, headline(&record.job).as_str()), (Phase::Finished, "Report saved; email not sent"));
+    assert_eq!(server.commits(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_waits_for_the_answer_to_a_message_that_was_handed_over() {
+    let instance = Instance::new().await;
+    instance.two_documents();
+    let server = Server::start(Script { dot: Hold(b"250 2.0.0 queued\r\n"), ..Script::default() });
+    let id = instance.job(ONE).await;
+    let worker = Running::start(instance.services_with_smtp(server.port));
+    server.reached().await;
+    worker.ask_to_stop();
+    server.release();
+    worker.stop().await;
+    let record = instance.record(id).await;
+    assert_eq!(record.job.effect(2).unwrap().outcome, Outcome::Done);
+    assert_eq!((record.job.leased, server.commits()), (false, 1));
+
+    let worker = Running::start(instance.services_with_smtp(server.port));
+    let record = instance.wait_for_end(id).await;
+    worker.stop().await;
+    assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
+    assert_eq!(server.commits(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_that_does_not_wait_longer_leaves_it_unconfirmed() {
+    let instance = Instance::new().await;
+    instance.two_documents();
+    let server = Server::start_each(vec![Script { dot: Hold(b"250 ok\r\n"), ..Script::default() }, Script::default()]);
+    let id = instance.job(TWO).await;
+    let worker = Running::start_with_grace(instance.services_with_smtp(server.port), std::time::Duration::ZERO);
+    server.reached().await;
+    worker.stop().await;
+    let record = instance.record(id).await;
+    assert_eq!(record.job.effect(2).unwrap().outcome, Outcome::Unconfirmed);
+    assert_eq!((record.job.phase, record.job.leased), (Phase::Running, false));
+
+    let worker = Running::start(instance.services_with_smtp(server.port));
+    let record = instance.wait_for_end(id).await;
+    worker.stop().await;
+    server.finished().await;
+    assert_eq!(headline(&record.job), "Report saved; email outcome unconfirmed");
+    assert_eq!((server.commits(), named(&server)), (2, TWO.iter().map(|&to| to.to_owned()).collect()));
+}

@@ -1,0 +1,150 @@
+//! `recount serve`: started, stopped and killed while a job is under way.
+
+use crate::support::{
+    instance::PATIENCE,
+    program::Home,
+    smtp_server::{
+        Act::{Hang, Hold},
+        Script, Server,
+    },
+};
+
+const ONE: &[&str] = &["anna@example.org"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_says_where_it_is_and_how_to_sign_in() {
+    let home = Home::new();
+    let served = home.serve(&["--demo"]).await;
+    assert!(served.url.starts_with("http://127.0.0.1:"), "{}", served.url);
+    assert_eq!(served.line(), "Sign in as admin: admin@example.org with the password demo-admin-password");
+    assert_eq!(served.line(), "Sign in as user: user@example.org with the password demo-user-password");
+
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let form = "email=user%40example.org&password=demo-user-password";
+    let request = client.post(format!("{}/sign-in", served.url)).header("content-type", "application/x-www-form-urlencoded");
+    let answer = request.body(form).send().await.unwrap();
+    assert_eq!(answer.status(), 303);
+    let cookie = answer.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let page = client.get(&served.url).header("cookie", cookie).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("Team minutes") && page.contains("Business papers"), "{page}");
+    assert!(!page.contains("The job would fail"), "the form opens on a month with documents");
+    served.terminate().await;
+
+    // A second start finds what is there.
+    home.serve(&["--demo"]).await.terminate().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_can_sign_in_a_code_makes_the_first_admin() {
+    let home = Home::new();
+    let served = home.serve(&[]).await;
+    let line = served.line();
+    let (before, code) = line.rsplit_once(' ').unwrap();
+    assert!(before.starts_with("Nobody can sign in yet. Open ") && before.ends_with("with the code"), "{line}");
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let set_up = async |code: &str| {
+        let request = client.post(format!("{}/setup", served.url)).header("content-type", "application/x-www-form-urlencoded");
+        let form = format!("code={code}&email=ada%40example.org&password=correct+horse+battery");
+        request.body(form).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(set_up("0000-0000").await, 400);
+    assert_eq!(set_up(code).await, 303);
+    assert_eq!(set_up(code).await, 400);
+    home.run(&["token", "create", "--email", "ada@example.org"]).await.succeeded();
+    served.terminate().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_cancels_a_job_of_the_server() {
+    let smtp = Server::start(Script { rcpt: Hang, ..Script::default() });
+    let home = Home::with_smtp(smtp.port);
+    let token = home.token("ada@example.org").await;
+    let served = home.serve(&[]).await;
+    let id = served.order(&token, "june", ONE).await;
+    assert_eq!(served.order(&token, "june", ONE).await, id);
+    smtp.reached().await;
+    let cancelled = home.run(&["cancel", &id]).await;
+    assert!(cancelled.succeeded().starts_with("Cancel accepted. "), "{cancelled:?}");
+    let job = served.end_of(&token, &id).await;
+    assert_eq!(job["headline"], "Cancelled. Report saved; email not sent");
+    assert_eq!(job["cancel"]["by"], "the command line");
+    // The mail server still hangs: this returns because the connection was closed.
+    smtp.closed().await;
+    assert_eq!(smtp.commits(), 0);
+
+    let again = home.run(&["cancel", &id]).await;
+    assert_eq!(again.succeeded(), "Cancel had been asked for before. Cancelled. Report saved; email not sent\n");
+    served.terminate().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_survives_a_restart_of_the_server() {
+    let smtp = Server::start_each(vec![Script { rcpt: Hang, ..Script::default() }, Script::default()]);
+    let home = Home::with_smtp(smtp.port);
+    let token = home.token("ada@example.org").await;
+    let served = home.serve(&[]).await;
+    let id = served.order(&token, "june", ONE).await;
+    smtp.reached().await;
+    served.terminate().await;
+    assert_eq!(smtp.commits(), 0);
+
+    let served = home.serve(&[]).await;
+    let job = served.end_of(&token, &id).await;
+    assert_eq!(job["headline"], "Report saved; email accepted by the mail service");
+    served.terminate().await;
+    assert_eq!(smtp.commits(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_power_cut_before_the_final_dot_costs_no_message() {
+    let smtp = Server::start_each(vec![Script { data: Hang, ..Script::default() }, Script::default()]);
+    let home = Home::with_smtp(smtp.port);
+    let token = home.token("ada@example.org").await;
+    let served = home.serve(&[]).await;
+    let id = served.order(&token, "june", ONE).await;
+    smtp.reached().await;
+    served.kill().await;
+
+    let served = home.serve(&[]).await;
+    let job = served.end_of(&token, &id).await;
+    assert_eq!(job["headline"], "Report saved; email accepted by the mail service");
+    served.terminate().await;
+    assert_eq!(smtp.commits(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_power_cut_after_the_final_dot_leaves_the_message_unconfirmed_and_is_not_sent_again() {
+    let smtp = Server::start_each(vec![Script { dot: Hold(b"250 ok\r\n"), ..Script::default() }, Script::default()]);
+    let home = Home::with_smtp(smtp.port);
+    let token = home.token("ada@example.org").await;
+    let served = home.serve(&[]).await;
+    let id = served.order(&token, "june", ONE).await;
+    smtp.reached().await;
+    served.kill().await;
+
+    let served = home.serve(&[]).await;
+    let job = served.end_of(&token, &id).await;
+    assert_eq!(job["headline"], "Report saved; email outcome unconfirmed");
+    let told = job["effects"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&told["outcome"], &told["attempts"]), (&"unconfirmed".into(), &1.into()), "{told}");
+    served.terminate().await;
+    smtp.finished().await;
+    let named = smtp.lines().iter().filter(|line| line.starts_with("RCPT")).count();
+    assert_eq!((smtp.commits(), named), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_ends_open_event_streams() {
+    let smtp = Server::start_each(vec![Script { rcpt: Hang, ..Script::default() }, Script::default()]);
+    let home = Home::with_smtp(smtp.port);
+    let token = home.token("ada@example.org").await;
+    let served = home.serve(&[]).await;
+    let id = served.order(&token, "june", ONE).await;
+    smtp.reached().await;
+    let request = reqwest::Client::new().get(format!("{}/api/v1/jobs/{id}/events", served.url)).bearer_auth(&token);
+    let response = request.send().await.unwrap();
+    let stream = tokio::spawn(async move { response.text().await });
+    served.terminate().await;
+    let events = tokio::time::timeout(PATIENCE, stream).await.expect("it ends").unwrap().expect("it ends well");
+    assert!(events.starts_with("event: job\n"), "{events}");
+}

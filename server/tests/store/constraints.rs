@@ -1,0 +1,118 @@
+//! The database refuses by itself what the contract forbids, should the program ever have a bug.
+
+use app::contract::StepKind;
+use server::{id::JobId, store::Claim};
+use sqlx::{SqliteConnection, query};
+
+use crate::support::instance::Instance;
+
+/// A job whose first e-mail is in flight, and a connection for tampering with it.
+async fn mailing() -> (Instance, Claim, SqliteConnection) {
+    let instance = Instance::new().await;
+    let claim = instance.job_at(StepKind::Email, &["anna@example.org", "bert@example.org"]).await;
+    instance.change(claim.id, |job| job.begin_effect(1, 2)).await.unwrap();
+    let raw = instance.raw().await;
+    (instance, claim, raw)
+}
+
+/// Why the database refuses the statement; `$1` is the job.
+async fn refused(raw: &mut SqliteConnection, job: JobId, statement: &'static str) -> String {
+    match query(statement).bind(job).execute(raw).await {
+        Err(sqlx::Error::Database(error)) => error.message().to_owned(),
+        other => panic!("\"{statement}\" should have been refused, but: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn there_is_one_live_attempt_for_a_message() {
+    let (_instance, claim, mut raw) = mailing().await;
+    // The last, because what is done stays done.
+    for outcome in ["in_flight", "in_doubt", "unconfirmed", "done"] {
+        query("update attempts set outcome = $2 where job_id = $1 and number = 2")
+            .bind(claim.id)
+            .bind(outcome)
+            .execute(&mut raw)
+            .await
+            .unwrap();
+        let second = "insert into attempts (job_id, number, attempt, epoch, outcome, began_at)
+                      values ($1, 2, 2, 1, 'in_flight', '2026-07-01T08:00:00+00:00')";
+        let why = refused(&mut raw, claim.id, second).await;
+        assert_eq!(why, "UNIQUE constraint failed: attempts.job_id, attempts.number", "beside {outcome}");
+    }
+
+    let (_instance, claim, mut raw) = mailing().await;
+    query("update attempts set outcome = 'not_done' where job_id = $1 and number = 2")
+        .bind(claim.id)
+        .execute(&mut raw)
+        .await
+        .unwrap();
+    query("insert into attempts (job_id, number, attempt, epoch, outcome, began_at) values ($1, 2, 2, 1, 'in_flight', 'now')")
+        .bind(claim.id)
+        .execute(&mut raw)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn there_is_one_message_for_a_recipient() {
+    let (_instance, claim, mut raw) = mailing().await;
+    let second = "insert into effects (job_id, number, kind, outcome, attempts, epoch, target, created_at, changed_at)
+                  values ($1, 9, 'email', 'not_started', 0, 0, 'anna@example.org', 'now', 'now')";
+    assert_eq!(refused(&mut raw, claim.id, second).await, "UNIQUE constraint failed: effects.job_id, effects.target");
+}
+
+#[tokio::test]
+async fn there_is_one_report_for_a_job() {
+    let (_instance, claim, mut raw) = mailing().await;
+    let second = "insert into reports (id, job_id, title, markdown, html, provenance, created_at)
+                  values (x'00', $1, '', '', '', '{}', 'now')";
+    assert_eq!(refused(&mut raw, claim.id, second).await, "UNIQUE constraint failed: reports.job_id");
+}
+
+/// Rows that no transition makes, with the constraint that refuses them.
+const IMPOSSIBLE: &[(&str, &str)] = &[
+    ("update jobs set phase = 'paused' where id = $1", "phase in"),
+    ("update jobs set phase = 'finished' where id = $1", "jobs_final_has_end"),
+    ("update jobs set finished_at = 'now' where id = $1", "jobs_final_has_end"),
+    ("update jobs set lease_expires_at = null where id = $1", "jobs_lease_whole"),
+    ("update jobs set phase = 'queued' where id = $1", "jobs_lease_only_at_work"),
+    ("update jobs set phase = 'stopping' where id = $1", "jobs_stopping_was_asked"),
+    (
+        "update jobs set phase = 'cancelled', finished_at = 'now', lease_owner = null, lease_expires_at = null where id = $1",
+        "jobs_stopping_was_asked",
+    ),
+    ("update jobs set failure = 'why' where id = $1", "jobs_failure_has_reason"),
+    (
+        "update jobs set phase = 'failed', finished_at = 'now', lease_owner = null, lease_expires_at = null where id = $1",
+        "jobs_failure_has_reason",
+    ),
+    ("update steps set state = 'paused' where job_id = $1", "state in"),
+    ("update steps set kind = 'archive' where job_id = $1", "kind in"),
+    ("update effects set outcome = 'sent' where job_id = $1 and number = 2", "outcome in"),
+    ("update effects set outcome = 'done' where job_id = $1 and number = 2 and evidence is null", "effects_done_has_evidence"),
+    ("update effects set outcome = 'done', evidence = '' where job_id = $1 and number = 2", "effects_done_has_evidence"),
+    ("update effects set outcome = 'not_done' where job_id = $1 and number = 2", "effects_not_done_has_reason"),
+    ("update effects set not_done = 'refused' where job_id = $1 and number = 2", "effects_not_done_has_reason"),
+    ("update effects set outcome = 'not_done', not_done = 'lost' where job_id = $1 and number = 2", "not_done in"),
+    ("update effects set outcome = 'in_doubt' where job_id = $1 and number = 1", "effects_doubt_is_email"),
+    ("update attempts set outcome = 'not_started' where job_id = $1", "outcome in"),
+];
+
+#[tokio::test]
+async fn impossible_rows_are_refused() {
+    let (instance, claim, mut raw) = mailing().await;
+    let before = instance.record(claim.id).await;
+    for (statement, constraint) in IMPOSSIBLE {
+        let why = refused(&mut raw, claim.id, statement).await;
+        assert!(why.starts_with("CHECK constraint failed") && why.contains(constraint), "\"{statement}\": {why}");
+    }
+    assert_eq!(instance.record(claim.id).await.job, before.job);
+}
+
+#[tokio::test]
+async fn a_row_that_the_program_never_writes_is_named() {
+    let (instance, claim, mut raw) = mailing().await;
+    query("update jobs set spec = '{}' where id = $1").bind(claim.id).execute(&mut raw).await.unwrap();
+    let error = instance.store.job(claim.id).await.unwrap_err().to_string();
+    assert_eq!(error, format!("inconsistent data in jobs.spec, row {}", claim.id));
+}

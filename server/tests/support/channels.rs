@@ -1,0 +1,80 @@
+//! Channels that end in the dark: their workers die in the middle of a delivery.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use server::mail::{
+    channel::{Channel, Delivery, Journal, Outgoing, Refused, Stop},
+    outbox::Outbox,
+};
+use tokio::sync::Notify;
+
+/// Where a delivery by [`Dark`] comes to a stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// The record says `in_doubt`, and nothing has been handed over.
+    BeforeTheFile,
+    /// The file is there, and nobody has written that down.
+    AfterTheFile,
+}
+
+/// An outbox folder whose worker gets no further than to one place.
+pub struct Dark {
+    outbox: Outbox,
+    stands: Stands,
+    reached: Arc<Notify>,
+}
+
+impl Dark {
+    /// The channel, and what tells that a delivery has come to its place.
+    pub fn new(outbox: Outbox, stands: Stands) -> (Self, Arc<Notify>) {
+        let reached = Arc::new(Notify::new());
+        (Self { outbox, stands, reached: reached.clone() }, reached)
+    }
+
+    async fn stand<T>(&self) -> T {
+        self.reached.notify_one();
+        std::future::pending().await
+    }
+}
+
+#[async_trait]
+impl Channel for Dark {
+    fn name(&self) -> &str {
+        self.outbox.name()
+    }
+
+    async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
+        let gate = Gate { journal, dark: self };
+        self.outbox.deliver(message, &gate, stop).await;
+        self.stand().await
+    }
+}
+
+struct Gate<'a> {
+    journal: &'a dyn Journal,
+    dark: &'a Dark,
+}
+
+#[async_trait]
+impl Journal for Gate<'_> {
+    async fn in_doubt(&self) -> Result<(), Refused> {
+        self.journal.in_doubt().await?;
+        if self.dark.stands == Stands::BeforeTheFile { self.dark.stand().await } else { Ok(()) }
+    }
+}
+
+/// A channel with a bug: it brings its task down.
+pub struct Panics<F>(pub F);
+
+#[async_trait]
+impl<F: Fn() + Send + Sync> Channel for Panics<F> {
+    fn name(&self) -> &'static str {
+        "a channel with a bug"
+    }
+
+    async fn deliver(&self, _: &Outgoing, _: &dyn Journal, _: &Stop) -> Delivery {
+        (self.0)();
+        panic!("a bug in a channel, as the test wants it")
+    }
+}

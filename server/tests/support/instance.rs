@@ -1,0 +1,208 @@
+//! An instance with a database, people, a folder of documents, and a clock that the test moves.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use app::contract::{EffectKind, Job, Refusal, StepKind};
+use chrono::{DateTime, TimeDelta, Utc};
+use server::{
+    bus::changed,
+    clock::ManualClock,
+    id::{JobId, ReportId, RequestKey, UserId},
+    job::{Hold, SourceSpec, Spec},
+    people::{EmailAddress, Role, password::PasswordHash},
+    store::{Claim, NewUser, Record, Store, StoreError},
+};
+use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use tempfile::TempDir;
+use tokio::time::{Instant, timeout};
+
+/// How long a test waits for something that must come, before it fails. Generous, for machines under load.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a record is looked at when nobody has announced a change.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How long a claim holds without a sign of life, in time of the instance's clock.
+pub const LEASE: TimeDelta = TimeDelta::seconds(15);
+
+/// A database of its own with one person.
+pub struct Instance {
+    pub store: Store,
+    pub clock: Arc<ManualClock>,
+    /// ada@example.org
+    pub owner: UserId,
+    // Deletes everything when the test ends.
+    folder: TempDir,
+}
+
+impl Instance {
+    /// Accounts for every job whose lease has expired.
+    pub async fn recover(&self) -> Vec<(JobId, app::contract::Recovery)> {
+        let mut recovered = Vec::new();
+        for id in self.store.expired_leases().await.expect("the database works") {
+            let recovery = self.store.recover_job(id).await.expect("the database works");
+            recovered.extend(recovery.map(|recovery| (id, recovery)));
+        }
+        recovered
+    }
+
+    pub async fn new() -> Self {
+        let folder = TempDir::new().expect("a folder for the test");
+        let start: DateTime<Utc> = "2026-07-01T08:00:00Z".parse().expect("an instant");
+        let clock = Arc::new(ManualClock::new(start));
+        let store = Store::open(&database(folder.path()), clock.clone(), "recount.test").await.expect("a new database");
+        let owner = add_person(&store, "ada@example.org", Role::User).await;
+        fs::create_dir(folder.path().join("minutes")).expect("a folder for documents");
+        Self { store, clock, owner, folder }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub async fn person(&self, email: &str, role: Role) -> UserId {
+        add_person(&self.store, email, role).await
+    }
+
+    /// Puts a document into the folder that jobs read.
+    pub fn document(&self, name: &str, text: &str) {
+        fs::write(self.folder().join("minutes").join(name), text).expect("a document");
+    }
+
+    /// An order for June 2026 from the folder of documents.
+    pub fn spec(&self, recipients: &[&str]) -> Spec {
+        Spec {
+            title: "Minutes".into(),
+            month: "2026-06".parse().expect("a month"),
+            start: "2026-05-31T22:00:00Z".parse().expect("an instant"),
+            end: "2026-06-30T22:00:00Z".parse().expect("an instant"),
+            zone: "Europe/Berlin".into(),
+            sources: vec![SourceSpec {
+                id: "minutes".into(),
+                name: "Minutes".into(),
+                place: server::source::Place::whole(server::source::Folder {
+                    name: "Minutes".into(),
+                    root: self.folder().join("minutes"),
+                }),
+            }],
+            recipients: recipients.iter().map(|&address| address.to_owned()).collect(),
+            instructions: None,
+            hold: Hold::None,
+        }
+    }
+
+    /// A new job of ada's.
+    pub async fn job(&self, recipients: &[&str]) -> JobId {
+        let made = self.store.create_job(self.owner, RequestKey::new(), &self.spec(recipients)).await;
+        made.expect("the database works").0
+    }
+
+    pub async fn record(&self, id: JobId) -> Record {
+        self.store.job(id).await.expect("the database works").expect("the job exists")
+    }
+
+    /// What the history says, oldest first.
+    pub async fn history(&self, id: JobId) -> Vec<String> {
+        self.store.history(id).await.expect("the database works").into_iter().map(|(_, entry)| entry).collect()
+    }
+
+    pub async fn report_exists(&self, id: JobId) -> bool {
+        self.store.report_of_job(id).await.expect("the database works").is_some()
+    }
+
+    /// Applies a transition and commits it, as a worker does.
+    pub async fn change<T>(&self, id: JobId, transition: impl FnOnce(&mut Job) -> Result<T, Refusal>) -> Result<T, StoreError> {
+        let mut change = self.store.change_job(id).await?.expect("the job exists");
+        let result = transition(&mut change.job)?;
+        change.commit().await?;
+        Ok(result)
+    }
+
+    pub async fn claim(&self, worker: &str) -> Option<Claim> {
+        self.store.claim_job(worker, LEASE, None).await.expect("the database works")
+    }
+
+    /// Completes the running step with what has to be stored for it.
+    pub async fn complete(&self, claim: &Claim, step: StepKind) -> Result<(), StoreError> {
+        let mut change = self.store.change_job(claim.id).await?.expect("the job exists");
+        if step == StepKind::Save {
+            change.insert_report(ReportId::new(), "Minutes, June 2026", "# Minutes", "<h1>Minutes</h1>", &"{}".into()).await?;
+        }
+        change.job.complete_step(claim.epoch, step)?;
+        change.commit().await?;
+        Ok(())
+    }
+
+    /// A new job, claimed, with every step before `step` done.
+    pub async fn job_at(&self, step: StepKind, recipients: &[&str]) -> Claim {
+        let id = self.job(recipients).await;
+        let claim = self.claim("worker-1").await.expect("a job waits");
+        assert_eq!(claim.id, id);
+        for &earlier in StepKind::ALL.iter().filter(|&&kind| kind < step && kind != StepKind::Hold) {
+            self.complete(&claim, earlier).await.expect("nothing stands in the way");
+        }
+        claim
+    }
+
+    /// The numbers of a job's e-mails.
+    pub async fn emails(&self, id: JobId) -> Vec<u32> {
+        let record = self.record(id).await;
+        record.job.effects.iter().filter(|effect| effect.kind == EffectKind::Email).map(|effect| effect.number).collect()
+    }
+
+    /// Lets the lease of a claim run out, and recovers.
+    pub async fn expire(&self) {
+        self.clock.advance(LEASE + TimeDelta::microseconds(1));
+        self.recover().await;
+    }
+
+    /// Waits until the record passes a test, and fails loudly if it never does.
+    pub async fn wait(&self, id: JobId, what: &str, test: impl Fn(&Record) -> bool) -> Record {
+        let mut bus = self.store.bus().subscribe();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let record = self.record(id).await;
+            if test(&record) {
+                return record;
+            }
+            assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain for {what}; the job is {:#?}", record.job);
+            // A worker that is killed right after its commit announces nothing, so silence is not taken for rest.
+            let _ = timeout(LOOK, changed(&mut bus, id)).await;
+        }
+    }
+
+    pub async fn wait_for_end(&self, id: JobId) -> Record {
+        self.wait(id, "the end of the job", |record| record.job.phase.is_final()).await
+    }
+
+    /// A connection of its own to the database, for looking at and tampering with rows.
+    pub async fn raw(&self) -> SqliteConnection {
+        let options = SqliteConnectOptions::new().filename(database(self.folder())).foreign_keys(true).busy_timeout(PATIENCE);
+        SqliteConnection::connect_with(&options).await.expect("the database can be opened again")
+    }
+}
+
+fn database(folder: &Path) -> PathBuf {
+    folder.join("recount.sqlite3")
+}
+
+async fn add_person(store: &Store, email: &str, role: Role) -> UserId {
+    let email = EmailAddress::parse(email).expect("an address");
+    match store.create_user(&email, role, &PasswordHash::unusable(), chrono_tz::Tz::Europe__Berlin).await {
+        Ok(NewUser::Created(id)) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Tells from a failed call why the contract refused it.
+pub fn refusal<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Refusal {
+    match result {
+        Err(StoreError::Refused(refusal)) => refusal,
+        other => panic!("it should have been refused, but: {other:?}"),
+    }
+}

@@ -1,0 +1,275 @@
+//! The real program, with a data folder of its own.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::task::spawn_blocking;
+
+use super::instance::PATIENCE;
+
+/// A data folder, and a folder of documents beside it.
+pub struct Home {
+    folder: TempDir,
+}
+
+impl Home {
+    /// With two documents of June 2026.
+    pub fn new() -> Self {
+        let home = Self { folder: TempDir::new().expect("a folder for the test") };
+        fs::create_dir_all(home.data()).expect("a data folder");
+        fs::create_dir_all(home.documents()).expect("a folder for documents");
+        for (name, text) in [
+            ("2026-06-03-meeting.md", "# Meeting\n\nThe council approved 140,000 dollars for the library.\n"),
+            ("2026-06-17-review.md", "# Review\n\nThe library stays open until ten in the evening from July on.\n"),
+        ] {
+            fs::write(home.documents().join(name), text).expect("a document");
+        }
+        home
+    }
+
+    /// Whose messages go to a mail server on this port. Workers there are given up soon.
+    pub fn with_smtp(port: u16) -> Self {
+        let home = Self::new();
+        let documents = home.documents();
+        home.settings(&format!(
+            "[[sources]]\nname = \"Minutes\"\npath = \"{}\"\n[worker]\nlease_seconds = 3\ngrace_seconds = 1\n[mail]\nchannel = \"smtp\"\n\
+             [mail.smtp]\nhost = \"127.0.0.1\"\nport = {port}\nsecurity = \"plain\"\nfrom = \"Recount <r@example.org>\"\n",
+            documents.display()
+        ));
+        home
+    }
+
+    pub fn settings(&self, text: &str) {
+        fs::write(self.data().join("recount.toml"), text).expect("settings");
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    pub fn documents(&self) -> PathBuf {
+        self.folder.path().join("documents")
+    }
+
+    /// How many messages are in the outbox folder.
+    pub fn messages(&self) -> usize {
+        let Ok(entries) = fs::read_dir(self.data().join("outbox")) else { return 0 };
+        entries.filter(|entry| entry.as_ref().is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "eml"))).count()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_recount"));
+        command.args(arguments).env("RECOUNT_DATA", self.data()).current_dir(self.folder.path());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub async fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_with_input(arguments, "").await
+    }
+
+    /// Runs a command to its end, with this on its standard input.
+    pub async fn run_with_input(&self, arguments: &[&str], input: &str) -> Ran {
+        let mut command = self.command(arguments);
+        let input = input.to_owned();
+        spawn_blocking(move || {
+            let mut child =
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+            child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+            Ran::from(child.wait_with_output().expect("it ends"))
+        })
+        .await
+        .expect("no panic")
+    }
+
+    /// Starts a command and leaves it running.
+    pub fn start(&self, arguments: &[&str]) -> Running {
+        let child = self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        Running { child: child.expect("the program starts") }
+    }
+
+    /// Starts the server and waits until it says where it is.
+    pub async fn serve(&self, more: &[&str]) -> Served {
+        let mut arguments = vec!["serve", "--listen", "127.0.0.1:0"];
+        arguments.extend(more);
+        let mut running = self.start(&arguments);
+        let lines = lines(running.child.stdout.take().expect("a pipe"));
+        // Nobody reads the log, but a full pipe would stop the server.
+        lines_of(running.child.stderr.take().expect("a pipe"), |line| eprintln!("recount: {line}"));
+        let (url, lines) = spawn_blocking(move || {
+            let first = lines.recv_timeout(PATIENCE).expect("the server says where it is");
+            (first.strip_prefix("Recount is at ").unwrap_or_else(|| panic!("{first}")).to_owned(), lines)
+        })
+        .await
+        .expect("no panic");
+        Served { url, lines, running, client: reqwest::Client::new() }
+    }
+
+    /// A token for somebody who has just been added.
+    pub async fn token(&self, email: &str) -> String {
+        self.run_with_input(&["user", "add", "--email", email, "--role", "user"], "correct horse battery\n").await.succeeded();
+        self.run(&["token", "create", "--email", email]).await.succeeded().trim().to_owned()
+    }
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+    }
+}
+
+impl Ran {
+    /// What it printed; it must have succeeded.
+    pub fn succeeded(&self) -> &str {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        &self.out
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+}
+
+/// A command that runs; it is killed when the test ends.
+pub struct Running {
+    child: Child,
+}
+
+impl Running {
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success());
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(mut self) -> Ran {
+        spawn_blocking(move || {
+            let status = wait(&mut self.child);
+            let (mut out, mut err) = (String::new(), String::new());
+            if let Some(mut pipe) = self.child.stdout.take() {
+                pipe.read_to_string(&mut out).expect("UTF-8");
+            }
+            if let Some(mut pipe) = self.child.stderr.take() {
+                pipe.read_to_string(&mut err).expect("UTF-8");
+            }
+            Ran { code: status.code(), out, err }
+        })
+        .await
+        .expect("no panic")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn wait(child: &mut Child) -> ExitStatus {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait().expect("it is ours") {
+            return status;
+        }
+        assert!(Instant::now() < deadline, "the program does not end");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A server that runs.
+pub struct Served {
+    pub url: String,
+    lines: Receiver<String>,
+    running: Running,
+    client: reqwest::Client,
+}
+
+impl Served {
+    /// The next line that it prints.
+    pub fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("another line")
+    }
+
+    /// Asks it to stop; it must do so, and without a complaint.
+    pub async fn terminate(self) {
+        self.running.signal("TERM");
+        assert_eq!(self.running.ended().await.code, Some(0));
+    }
+
+    /// Ends it as a power cut would.
+    pub async fn kill(self) {
+        self.running.signal("KILL");
+        assert_eq!(self.running.ended().await.code, None);
+    }
+
+    /// Orders a report for June 2026.
+    pub async fn order(&self, token: &str, key: &str, recipients: &[&str]) -> String {
+        let body = serde_json::json!({"month": "2026-06", "sources": ["Minutes"], "recipients": recipients});
+        let (status, job) = self.ask(self.client.post(format!("{}/api/v1/jobs", self.url)), token, key, body.to_string()).await;
+        assert!(status == 201 || status == 200, "{status} {job}");
+        job["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// The job as the API tells it.
+    pub async fn job(&self, token: &str, id: &str) -> Value {
+        let request = self.client.get(format!("{}/api/v1/jobs/{id}", self.url));
+        let (status, job) = self.ask(request, token, "", String::new()).await;
+        assert_eq!(status, 200, "{job}");
+        job
+    }
+
+    async fn ask(&self, request: reqwest::RequestBuilder, token: &str, key: &str, body: String) -> (u16, Value) {
+        let request = request.bearer_auth(token).header("content-type", "application/json").header("idempotency-key", key);
+        let response = request.body(body).timeout(PATIENCE).send().await.expect("the server answers");
+        let status = response.status().as_u16();
+        let text = response.text().await.expect("an answer");
+        (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}")))
+    }
+
+    /// Waits for the end of a job, by its stream of events.
+    pub async fn end_of(&self, token: &str, id: &str) -> Value {
+        let request = self.client.get(format!("{}/api/v1/jobs/{id}/events", self.url)).bearer_auth(token);
+        let stream = tokio::time::timeout(PATIENCE, async { request.send().await?.text().await });
+        stream.await.expect("the job ends").expect("the stream ends well");
+        let job = self.job(token, id).await;
+        assert!(["finished", "cancelled", "failed"].contains(&job["phase"].as_str().expect("a phase")), "{job}");
+        job
+    }
+}
+
+fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    lines_of(pipe, move |line| {
+        let _ = sender.send(line);
+    });
+    receiver
+}
+
+fn lines_of(pipe: impl Read + Send + 'static, each: impl Fn(String) + Send + 'static) {
+    thread::spawn(move || BufReader::new(pipe).lines().map_while(Result::ok).for_each(each));
+}
+
+/// A path as an argument.
+pub fn argument(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}

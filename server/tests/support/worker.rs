@@ -1,0 +1,108 @@
+//! Workers on an instance, with the channel and the summarizer that a test needs, and ways to end them.
+
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+
+use server::{
+    extract::Limits,
+    job::{Services, Worker, WorkerOptions},
+    mail::{channel::Channel, outbox::Outbox, smtp::Smtp},
+    settings::SummarizerChoice,
+};
+use tokio::{task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    instance::{Instance, LEASE, PATIENCE},
+    mail::settings,
+};
+
+/// Pauses between rounds of e-mail that nobody notices.
+pub const NO_PAUSES: &[Duration] = &[Duration::ZERO, Duration::ZERO];
+
+impl Instance {
+    /// Everything that a worker needs: the built-in summarizer and the outbox folder.
+    pub fn services(&self) -> Services {
+        Services {
+            store: self.store.clone(),
+            summarizer: SummarizerChoice::BuiltIn,
+            channel: Arc::new(Outbox::open(self.outbox()).expect("an outbox")),
+            sender: "Recount <r@example.org>".parse().expect("a sender"),
+            public_url: "http://recount.test".into(),
+            limits: Limits::default(),
+            mail_pauses: NO_PAUSES,
+        }
+    }
+
+    /// Like [`Instance::services`], with another channel.
+    pub fn services_with(&self, channel: impl Channel + 'static) -> Services {
+        Services { channel: Arc::new(channel), ..self.services() }
+    }
+
+    /// Like [`Instance::services`], mailing to a server on this port.
+    pub fn services_with_smtp(&self, port: u16) -> Services {
+        self.services_with(Smtp::new(&settings(port)).expect("settings"))
+    }
+
+    fn outbox(&self) -> PathBuf {
+        self.folder().join("outbox")
+    }
+
+    /// The messages in the outbox, by name.
+    pub fn messages(&self) -> Vec<(String, String)> {
+        let Ok(entries) = fs::read_dir(self.outbox()) else { return Vec::new() };
+        let mut messages: Vec<_> = entries
+            .map(|entry| entry.expect("an entry"))
+            .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
+            .filter(|(name, _)| !name.starts_with('.'))
+            .map(|(name, path)| (name, fs::read_to_string(path).expect("a message")))
+            .collect();
+        messages.sort();
+        messages
+    }
+
+    /// Two short documents of the month that jobs ask for.
+    pub fn two_documents(&self) {
+        self.document("2026-06-03-meeting.md", "# Meeting\n\nThe council approved 140,000 dollars for the library.\n");
+        self.document("2026-06-17-review.md", "# Review\n\nThe library stays open until ten in the evening from July on.\n");
+    }
+}
+
+/// A worker at work.
+pub struct Running {
+    task: JoinHandle<()>,
+    shutdown: CancellationToken,
+}
+
+impl Running {
+    pub fn start(services: Services) -> Self {
+        Self::start_with_grace(services, PATIENCE)
+    }
+
+    /// A worker that waits so long at a shutdown for the mail server's answer.
+    pub fn start_with_grace(services: Services, grace: Duration) -> Self {
+        Self::start_with(services, WorkerOptions { lease: LEASE, grace, ..WorkerOptions::default() })
+    }
+
+    pub fn start_with(services: Services, options: WorkerOptions) -> Self {
+        let shutdown = CancellationToken::new();
+        let task = tokio::spawn(Worker::new(Arc::new(services), options).run(shutdown.clone()));
+        Self { task, shutdown }
+    }
+
+    /// Tells it to shut down.
+    pub fn ask_to_stop(&self) {
+        self.shutdown.cancel();
+    }
+
+    /// Shuts it down, and waits until it has handed back what it had.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        timeout(PATIENCE, self.task).await.expect("a worker stops").expect("a worker does not panic");
+    }
+
+    /// Ends it in the middle of whatever it does, as a crash would.
+    pub async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.is_err_and(|error| error.is_cancelled()), "it was still at work");
+    }
+}
