@@ -1,7 +1,7 @@
 //! The JSON API, thin over the same desk as the pages. Errors are problem documents (RFC 9457).
 
 use crate::{
-    desk::{Desk, Order, Ordered},
+    desk::{Desk, Order, Ordered, parse_id},
     http::{AppState, problem::Problem, session::SignedIn},
     id::{JobId, RequestKey},
 };
@@ -17,7 +17,7 @@ use axum::{
     },
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
-    routing::{get, put},
+    routing::{any, get, put},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -32,6 +32,7 @@ pub fn routes() -> Router<AppState> {
         .route("/api/v1/reports/{id}", get(report))
         .route("/api/v1/effects", get(effects))
         .route("/api/v1/effects/{job}/{number}", get(effect))
+        .route("/api/v1/{*rest}", any(async || Problem::not_found()))
 }
 
 /// The body of `POST /api/v1/jobs`.
@@ -139,7 +140,8 @@ async fn cancel(
 }
 
 /// Ends a hold: the e-mail goes out now. A repetition changes nothing.
-async fn approve(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<JobId>) -> Result<Json<JobView>, Problem> {
+async fn approve(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Json<JobView>, Problem> {
+    let id: JobId = parse_id(&id)?;
     desk.send_now(&who, id).await?;
     Ok(Json(desk.show_job(&who, id).await?))
 }

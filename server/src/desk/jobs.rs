@@ -34,7 +34,7 @@ pub(super) fn user_id(who: &Viewer) -> Result<UserId, AppError> {
 }
 
 /// An id or a number from an address; what is none names nothing.
-pub(super) fn parse_id<T: std::str::FromStr>(text: &str) -> Result<T, AppError> {
+pub fn parse_id<T: std::str::FromStr>(text: &str) -> Result<T, AppError> {
     text.parse().map_err(|_| AppError::NotFound)
 }
 

@@ -11,7 +11,7 @@ mod pages;
 mod view;
 
 pub use form::{Form, FormOutcome, next_key};
-pub use jobs::Ordered;
+pub use jobs::{Ordered, parse_id};
 pub use order::{AllowedFolder, Order, check, check_recipients, with_ids};
 pub use view::{interval, job_view, moment};
 

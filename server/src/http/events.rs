@@ -4,7 +4,7 @@
 use super::{AppState, problem::Problem, session::SignedIn};
 use crate::{
     bus::{JobChanged, changed},
-    desk::Desk,
+    desk::{Desk, parse_id},
     id::JobId,
 };
 use app::model::Viewer;
@@ -34,8 +34,9 @@ async fn job_events(
     State(desk): State<Desk>,
     State(shutdown): State<CancellationToken>,
     SignedIn(who): SignedIn,
-    Path(id): Path<JobId>,
+    Path(id): Path<String>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let id: JobId = parse_id(&id)?;
     // Listening starts before the first look, so that nothing falls in between.
     let bus = desk.store().bus().subscribe();
     desk.visible(&who, id).await?;

@@ -3,7 +3,7 @@
 
 use super::{AppState, problem::Problem, session::SignedIn};
 use crate::{
-    desk::{Desk, Form, FormOutcome, next_key},
+    desk::{Desk, Form, FormOutcome, next_key, parse_id},
     id::{JobId, RequestKey, UploadId, UserId},
     store::NewUpload,
 };
@@ -222,12 +222,14 @@ async fn date_by_hand(desk: &Desk, owner: UserId, id: UploadId, month: &str, for
     }
 }
 
-async fn cancel(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<JobId>) -> Result<Redirect, Problem> {
+async fn cancel(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Redirect, Problem> {
+    let id: JobId = parse_id(&id)?;
     desk.cancel_job(&who, id).await?;
     Ok(Redirect::to(&format!("/jobs/{id}")))
 }
 
-async fn approve(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<JobId>) -> Result<Redirect, Problem> {
+async fn approve(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Redirect, Problem> {
+    let id: JobId = parse_id(&id)?;
     desk.send_now(&who, id).await?;
     Ok(Redirect::to(&format!("/jobs/{id}")))
 }

@@ -166,3 +166,15 @@ async fn a_held_e_mail_is_shown_and_goes_out_on_approval() {
     let bob = site.instance.person("bob@example.org", Role::User).await;
     site.program(bob).await.put(&format!("/api/v1/jobs/{id}/approval")).await.problem(404);
 }
+
+#[tokio::test]
+async fn what_names_nothing_is_a_problem_document_everywhere() {
+    let site = Site::new().await;
+    let ada = site.program(site.instance.owner).await;
+    for path in ["/api/v1/jobs/x", "/api/v1/nothing", "/api/v1/jobs/x/events", "/api/v1/reports/x"] {
+        ada.get(path).await.problem(404);
+    }
+    for path in ["/api/v1/jobs/x/cancellation", "/api/v1/jobs/x/approval"] {
+        ada.put(path).await.problem(404);
+    }
+}
