@@ -38,6 +38,8 @@ test("an effect in flight stands at the top and is counted in the navigation", a
   await office.goto("/admin/effects");
   await expect(office.getByRole("heading", { name: "Open (1)" })).toBeVisible();
   await expect(office.getByRole("link", { name: "Effects 1 open" })).toBeVisible();
+  // It is not listed among the settled ones as well.
+  await expect(office.getByRole("row", { name: "E-mail to ada@example.org" })).toHaveCount(1);
   reply.open();
   await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
   await office.reload();

@@ -96,6 +96,7 @@ test.describe("while e-mailing", () => {
     );
     await pressCancel(page);
     await expect(headline(page)).toHaveText("Cancelled. Report saved; email accepted for 1 of 3");
+    await expect(step(page, "E-mail")).toContainText("1 accepted, 2 not sent");
     await expect(effect(page, "E-mail to ada@example.org")).toContainText("250 2.0.0 Ok: queued as 1");
     await expect(effect(page, "E-mail to bea@example.org")).toContainText("broken off");
     await expect(effect(page, "E-mail to cem@example.org")).toContainText("not started");

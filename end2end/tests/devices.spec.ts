@@ -99,6 +99,36 @@ test("a cancel on one device shows on the other", async ({ page, model, otherDev
   await expect(cancelButton(page)).toHaveCount(0);
 });
 
+test("many screens that ask at the same moment all get the page", async ({ page, model }) => {
+  const answer = model.hold();
+  await signIn(page, ada);
+  const job = await generate(page);
+  await answer.reached;
+  const ask = async () => {
+    const seen: number[] = [];
+    for (let count = 0; count < 12; count += 1) seen.push((await page.request.get(job)).status());
+    return seen;
+  };
+  const statuses = (await Promise.all(Array.from({ length: 20 }, ask))).flat();
+  expect(statuses.filter((status) => status !== 200)).toEqual([]);
+});
+
+test("who was sent the link may read the report, and only that", async ({ page, otherDevice }) => {
+  await signIn(page, ada);
+  const job = await generate(page, { recipients: ["bob@example.org"] });
+  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  const report = (await page.getByRole("link", { name: "Read the report" }).getAttribute("href")) ?? "";
+
+  const other = await otherDevice(bob);
+  await other.goto(report);
+  await expect(other.getByRole("heading", { level: 1 })).toHaveText("May 2026");
+  await expect(other.getByRole("link", { name: "This job" })).toHaveCount(0);
+  await expect(other.getByRole("link", { name: "How it was made" })).toHaveCount(0);
+  await other.locator("article .statements a").first().click();
+  await expect(other.locator("#passage")).toBeVisible();
+  expect((await other.goto(job))?.status()).toBe(404);
+});
+
 test("jobs, reports and documents of others are not there", async ({ page, model, otherDevice }) => {
   await signIn(page, ada);
   const job = await generate(page);

@@ -19,6 +19,11 @@ test("the documents of the month are counted for each folder before anything sta
   await expect(page.getByRole("button", { name: "Generate May 2026 report" })).toBeVisible();
   await expect(page.locator("#people")).toHaveText(/1 person, one message:\s+ada@example.org/);
   await expect(page.getByText("Nobody yet")).toHaveCount(0);
+
+  await page.getByRole("checkbox", { name: "Letters" }).uncheck();
+  if (!scripted) await page.getByRole("button", { name: "Check" }).click();
+  await expect(page.locator("#counts")).toHaveText("1 to 31 May 2026, UTC. 2 documents found.");
+  await expect(page.getByRole("alert")).toHaveCount(0);
 });
 
 test("a month without documents is warned of, and its job fails before anything is asked", async ({ page, server }) => {
@@ -56,7 +61,7 @@ test("a month that does not exist is named", async ({ page }) => {
 test("a month that is still to come is warned of and taken", async ({ page }) => {
   await fillIn(page, { month: "2126-01", sources: ["Minutes"] });
   await send(page, "Check");
-  await expect(page.getByText("January 2126 is not over yet.", { exact: false })).toBeVisible();
+  await expect(page.getByText("January 2126 has not begun yet.", { exact: false })).toBeVisible();
   await page.getByRole("button", { name: "Generate January 2126 report" }).click();
   await expect(headline(page)).toHaveText("Failed while collecting documents. Nothing was saved or sent");
 });

@@ -117,6 +117,22 @@ test("an older record that arrives late changes nothing", async ({ page, model }
   await expect(cancelButton(page)).toHaveCount(0);
 });
 
+test("a record that cannot be read is read again", async ({ page, model }) => {
+  const answer = model.hold();
+  await summarizing(page, answer.reached);
+  const failed = await holdFirst(page, "**/api/jobs/read", (route, gate) => {
+    gate.open();
+    void gate.pass();
+    return route.fulfill({ status: 500, json: "Internal" });
+  });
+  await page.evaluate(() => window.dispatchEvent(new Event("focus")));
+  await failed.reached;
+  await expect(page.getByText(LOST)).toBeVisible();
+  await expect(page.getByText(LOST)).toHaveCount(0);
+  answer.open();
+  await expect(headline(page)).toHaveText(FINISHED);
+});
+
 test("a cancel whose answer is lost is checked until the record tells", async ({ page, model }) => {
   const answer = model.hold();
   await summarizing(page, answer.reached);
