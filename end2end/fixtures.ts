@@ -189,16 +189,19 @@ export interface Order {
   sources?: string[];
   recipients?: string[];
   title?: string;
+  /** The words of a choice before the e-mail. */
+  hold?: string;
 }
 
 /** Fills in the form at its address. */
-export async function fillIn(page: Page, { month = "2026-05", sources, recipients, title }: Order = {}): Promise<void> {
+export async function fillIn(page: Page, { month = "2026-05", sources, recipients, title, hold }: Order = {}): Promise<void> {
   await page.goto("/");
   if (title !== undefined) await page.getByLabel("Title").fill(title);
   if (sources) {
     for (const box of await page.getByRole("group", { name: "Documents" }).getByRole("checkbox").all()) await box.uncheck();
     for (const name of sources) await page.getByRole("checkbox", { name }).check();
   }
+  if (hold) await page.getByLabel("Before the e-mail goes out").selectOption({ label: hold });
   if (recipients) await page.getByLabel("Send the link to").fill(recipients.join(", "));
   await page.getByLabel("Month", { exact: true }).fill(month);
   // With a script this loses the focus, which is when the counts are asked for; without one it does nothing.

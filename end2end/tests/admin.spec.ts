@@ -25,7 +25,11 @@ test("every effect is listed with its proof, and the list can be filtered", asyn
   await office.getByRole("button", { name: "Show" }).click();
   await expect(office.getByText("Nothing to show.")).toBeVisible();
   await office.getByRole("link", { name: "Show all" }).click();
-  await rows.filter({ hasText: "E-mail to" }).getByRole("link").click();
+  const sent = rows.filter({ hasText: "E-mail to" });
+  await sent.getByRole("link", { name: /E-mail to/ }).click();
+  await expect(office.getByText("250 2.0.0 Ok: queued as 1").first()).toBeVisible();
+  await office.goBack();
+  await sent.getByRole("link", { name: /May 2026/ }).click();
   await expect(headline(office)).toHaveText("Report saved; email accepted by the mail service");
 });
 
