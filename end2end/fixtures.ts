@@ -50,8 +50,8 @@ interface TestFixtures {
   scripted: boolean;
   /** A further browser with nothing in common with the first one but the server. */
   otherDevice: (person?: Person) => Promise<Page>;
-  /** Errors that a test expects; others fail it. */
-  tolerated: RegExp[];
+  /** Errors of pages that a test expects; others fail it. */
+  tolerated: RegExp | null;
   watched: (context: BrowserContext) => void;
 }
 
@@ -99,11 +99,12 @@ export const test = base.extend<TestFixtures, WorkerFixtures>({
     await server.kill("SIGKILL");
     if (testInfo.status !== testInfo.expectedStatus) await testInfo.attach("server.log", { body: server.output });
     rmSync(home, { recursive: true });
+    expect(server.output).not.toContain("panicked");
   },
 
   baseURL: async ({ server }, use) => use(server.url),
 
-  tolerated: async ({}, use) => use([]),
+  tolerated: [null, { option: true }],
 
   watched: async ({ tolerated }, use) => {
     const errors: string[] = [];
@@ -119,7 +120,7 @@ export const test = base.extend<TestFixtures, WorkerFixtures>({
         void dialog.dismiss();
       });
     });
-    expect(errors.filter((text) => !tolerated.some((known) => known.test(text)))).toEqual([]);
+    expect(errors.filter((text) => !tolerated?.test(text))).toEqual([]);
   },
 
   context: async ({ context, watched }, use) => {

@@ -21,11 +21,13 @@ const LOST = /^Connection lost, last known state at /;
 
 test.use({ setup: { summarizer: "model" } });
 
-/** A job that waits for the model. */
+/** A job that waits for the model, on a page that is awake and listens. */
 async function summarizing(page: Page, reached: Promise<void>): Promise<string> {
   await signIn(page, ada);
+  const listening = page.waitForResponse("**/events");
   const job = await generate(page);
   await reached;
+  await listening;
   await expect(headline(page)).toHaveText("Summarizing");
   return job;
 }

@@ -1,6 +1,9 @@
 // The server is killed in the middle of a job and started again.
 import { ada, effect, expect, generate, headline, signIn, test } from "../fixtures.ts";
 
+// The page may still be loading its script when the server goes.
+test.use({ tolerated: /Failed to fetch/ });
+
 test.describe("while the model answers", () => {
   test.use({ setup: { summarizer: "model", lease: 3 } });
 

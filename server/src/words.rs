@@ -93,6 +93,7 @@ pub fn job_mark(job: &app::contract::Job) -> Mark {
     }
     match job.phase {
         Phase::Queued => Mark::Waiting,
+        Phase::Running if job.is_held() => Mark::Waiting,
         Phase::Running => Mark::Running,
         Phase::Stopping => Mark::Stopping,
         Phase::Cancelled => Mark::Stopped,
