@@ -36,6 +36,7 @@ test-rust: exim ## Run the tests of contract, store, services and the whole prog
 
 test-browser: site browser ## Run the browser tests
 	cargo build --workspace
+	cd end2end && npm run --silent check
 	cd end2end && npx playwright test
 
 bench: build ## Measure what docs/benchmarks.md reports
@@ -46,9 +47,10 @@ site: $(SITE)
 # The site: style sheet, script and WebAssembly, minified and compressed.
 $(SITE): $(NODE_MODULES) $(BINDGEN) Cargo.lock Cargo.toml app/Cargo.toml $(shell find app/src style end2end/site.mjs -type f)
 	cargo build -p app --lib --features hydrate --target wasm32-unknown-unknown --profile wasm-release
-	rm -rf target/site && mkdir -p target/site/pkg
-	$(BINDGEN) --target web --no-typescript --out-dir target/site/pkg --out-name app $(WASM)
-	node end2end/site.mjs target/site
+	rm -rf target/site.new && mkdir -p target/site.new/pkg
+	$(BINDGEN) --target web --no-typescript --out-dir target/site.new/pkg --out-name app $(WASM)
+	node end2end/site.mjs target/site.new
+	rm -rf target/site && mv target/site.new target/site
 
 tools: $(BINDGEN)
 	rustup target add wasm32-unknown-unknown
@@ -57,7 +59,7 @@ tools: $(BINDGEN)
 $(BINDGEN): Cargo.lock
 	rustup target add wasm32-unknown-unknown
 	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-		cargo install wasm-bindgen-cli --version $(BINDGEN_VERSION) --root $(TOOLS)
+		cargo install wasm-bindgen-cli --force --version $(BINDGEN_VERSION) --root $(TOOLS)
 	touch $@
 
 $(NODE_MODULES): end2end/package.json end2end/package-lock.json
