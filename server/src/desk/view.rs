@@ -8,7 +8,7 @@ use crate::{
     words,
 };
 use app::{
-    contract::{EffectKind, Outcome, Phase, Step, StepKind, StepState, headline, if_cancelled_now, waiting_for},
+    contract::{EffectKind, Job, Outcome, Phase, Step, StepKind, StepState, headline, if_cancelled_now, waiting_for},
     model::{CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, Mark, Moment, StepView},
 };
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -71,7 +71,7 @@ pub fn job_view(
         phase: job.phase,
         mark: words::job_mark(job),
         headline: headline(job),
-        reason: job.failure.as_ref().map(|failure| failure.reason.clone()),
+        reason: reason(job),
         waiting_for: waiting_for(job),
         if_cancelled_now: if_cancelled_now(job),
         cancel: row
@@ -92,6 +92,18 @@ pub fn job_view(
         history: history.iter().map(|(at, text)| HistoryLine { at: moment(*at, reader.zone), text: text.clone() }).collect(),
         report_path: row.report_id.map(|id| format!("/reports/{id}")),
         again_path: format!("/?from={}", row.id),
+    }
+}
+
+/// What belongs under the headline: why it failed, or what an unconfirmed e-mail means.
+fn reason(job: &Job) -> Option<String> {
+    let unconfirmed = job.phase.is_final() && job.emails().any(|email| email.outcome == Outcome::Unconfirmed);
+    let meaning = "No answer came after the message was handed over. It may have been accepted, or not. Recount will not send it again by itself.";
+    match (&job.failure, unconfirmed) {
+        (Some(failure), false) => Some(failure.reason.clone()),
+        (Some(failure), true) => Some(format!("{} {meaning}", failure.reason)),
+        (None, true) => Some(meaning.to_owned()),
+        (None, false) => None,
     }
 }
 
@@ -247,5 +259,20 @@ mod tests {
         assert_eq!(duration(TimeDelta::milliseconds(340)), "0.3 s");
         assert_eq!(duration(TimeDelta::milliseconds(12_050)), "12.0 s");
         assert_eq!(duration(TimeDelta::seconds(72)), "1 min 12 s");
+    }
+
+    #[test]
+    fn an_unconfirmed_e_mail_is_explained() {
+        let mut job = Job::create(1, false);
+        let epoch = job.claim().unwrap();
+        for kind in [StepKind::Collect, StepKind::Summarize, StepKind::Save] {
+            job.complete_step(epoch, kind).unwrap();
+        }
+        job.begin_effect(epoch, 2).unwrap();
+        job.doubt(epoch, 2).unwrap();
+        job.settle(epoch, 2, app::contract::Verdict::Unconfirmed("no answer".into())).unwrap();
+        assert_eq!(reason(&job), None, "it has not ended yet");
+        job.complete_step(epoch, StepKind::Email).unwrap();
+        assert!(reason(&job).is_some_and(|text| text.contains("will not send it again")));
     }
 }
