@@ -231,7 +231,7 @@ impl Desk {
             hold: form.hold,
             warnings,
             errors,
-            summarizer: self.summarizer_name(),
+            summarizer: self.summarizer.to_string(),
             channel: self.services.channel.name().to_owned(),
             upload_limit: format!(
                 "{} MB per file, {} MB together",

@@ -79,13 +79,9 @@ impl Desk {
                 effect.path = Some(effect_path(&view.id, effect.number));
             }
         }
-        view.facts.insert(3.min(view.facts.len()), app::model::Fact { term: "Summarizer".into(), text: self.summarizer_name() });
+        view.facts
+            .insert(3.min(view.facts.len()), app::model::Fact { term: "Summarizer".into(), text: self.summarizer.to_string() });
         Ok(view)
-    }
-
-    /// What the summarizer is called.
-    pub fn summarizer_name(&self) -> String {
-        self.services.summarizer.identity().map_or_else(|error| error.to_string(), |identity| identity.name)
     }
 
     /// Cancels a job: always answers with what it met and the state that the job is in now.

@@ -34,6 +34,8 @@ pub struct Desk {
     pub folders: Arc<Vec<AllowedFolder>>,
     /// Messages that are shown once.
     pub flashes: Arc<Flashes>,
+    /// What the summarizer is called, asked once: asking a model's opens its connection.
+    summarizer: Arc<str>,
 }
 
 impl Desk {
@@ -41,7 +43,8 @@ impl Desk {
     pub fn new(services: Arc<Services>, settings: Arc<Settings>) -> Self {
         let folders =
             settings.sources.iter().map(|source| Folder { name: source.name.clone(), root: source.path.clone() }).collect();
-        Self { services, settings, folders: Arc::new(with_ids(folders)), flashes: Arc::default() }
+        let summarizer = services.summarizer.identity().map_or_else(|error| error.to_string(), |identity| identity.name);
+        Self { services, settings, folders: Arc::new(with_ids(folders)), flashes: Arc::default(), summarizer: summarizer.into() }
     }
 
     /// The store.

@@ -8,8 +8,6 @@ use super::{Entry, Source};
 use crate::extract::{self, Head, Limits};
 use crate::period::Period;
 
-/// Front matter and the header of a mail end within this many bytes.
-const HEAD_BYTES: u64 = 64 << 10;
 /// Whole files are read only up to this many bytes together.
 const MAX_WHOLE_BYTES: u64 = 64 << 20;
 
@@ -65,8 +63,8 @@ fn date_entry(source: &Source, entry: &Entry, limits: &Limits, budget: &mut u64)
     let embedded = match quick_date(&entry.name, entry.modified) {
         Quick::Decided(dated) => return Look::Dated(dated),
         Quick::Whole => None,
-        Quick::Head => match source.read_head(entry, HEAD_BYTES) {
-            Ok(head) => Some(extract::date_in_head(&entry.name, &head)),
+        Quick::Head => match source.date_by_head(entry) {
+            Ok(head) => Some(head),
             Err(_) => return Look::Unreadable,
         },
     };

@@ -17,6 +17,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 pub use self::walk::Listing;
+use crate::extract::{Head, date_in_head};
+
+/// Front matter and the header of a mail end within this many bytes.
+const HEAD_BYTES: u64 = 64 << 10;
 
 /// A folder that the administrator allows, or a single file in the place of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,6 +199,11 @@ impl Source {
             Ok(size) if size > max_bytes => Err(too_large(size)),
             _ => Ok(bytes),
         }
+    }
+
+    /// The date that a text or mail gives itself, by its first bytes alone.
+    pub fn date_by_head(&self, entry: &Entry) -> Result<Head, SourceError> {
+        Ok(date_in_head(&entry.name, &self.read_head(entry, HEAD_BYTES)?))
     }
 
     /// The first `length` bytes of a document, or all if it has fewer.

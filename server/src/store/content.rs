@@ -104,6 +104,28 @@ impl JobTx {
         Ok(())
     }
 
+    /// Stores the report.
+    pub async fn insert_report(
+        &mut self,
+        id: ReportId,
+        title: &str,
+        markdown: &str,
+        html: &str,
+        provenance: &serde_json::Value,
+    ) -> Result<(), StoreError> {
+        let (job, now) = (self.row().id, self.now);
+        let provenance = provenance.to_string();
+        within!(self.tx, conn => {
+            sqlx::query(
+                "insert into reports (id, job_id, title, markdown, html, provenance, created_at) values ($1, $2, $3, $4, $5, $6, $7)",
+            )
+            .bind(id).bind(job).bind(title).bind(markdown).bind(html).bind(provenance).bind(now)
+            .execute(conn)
+            .await
+        })?;
+        Ok(())
+    }
+
     /// Stores a rendered message. It is rendered once: a message that is there already stays as it is.
     pub async fn insert_message(&mut self, number: u32, message: &Message) -> Result<(), StoreError> {
         let (id, now) = (self.row().id, self.now);

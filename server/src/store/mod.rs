@@ -1,5 +1,6 @@
 //! All SQL, one file per aggregate. Nothing outside this module knows which database there is.
 
+mod change;
 mod content;
 pub(crate) mod db;
 mod effects;
@@ -12,11 +13,12 @@ mod sign_in_failures;
 mod tokens;
 mod users;
 
+pub use change::JobTx;
 pub use content::{CollectedDocument, Message, Report};
 pub use effects::{Attempt, EffectEntry, EffectFilter, EffectJob, EffectPart, EffectPlace, EffectRecord};
 pub use error::StoreError;
 pub use forms::{NewUpload, Upload};
-pub use jobs::{Claim, Heartbeat, JobTx};
+pub use jobs::{Claim, Heartbeat};
 pub use record::{JobRow, Record, StepTimes};
 pub use sessions::{SESSION_LIFETIME, SessionLine, SignedInSession};
 pub use tokens::TokenLine;

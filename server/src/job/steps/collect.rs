@@ -22,8 +22,6 @@ use tokio::{task::spawn_blocking, time::Instant};
 const MAX_READING: Duration = Duration::from_mins(2);
 /// Progress is written at most this often: each time is a commit.
 const PROGRESS_EVERY: Duration = Duration::from_millis(150);
-/// Front matter and a mail's header end within this many bytes.
-const HEAD_BYTES: u64 = 64 << 10;
 /// What uploaded files are called in the coverage list.
 pub const UPLOADS: &str = "Uploaded files";
 
@@ -169,7 +167,7 @@ fn from_folder(source: &Source, entry: &Entry, period: &Period, limits: &Limits)
     // Most documents of other months can be told without reading them whole.
     let early = match quick_date(&entry.name, entry.modified) {
         Quick::Decided(dated) => dated,
-        Quick::Head => match source.read_head(entry, HEAD_BYTES).map(|head| extract::date_in_head(&entry.name, &head)) {
+        Quick::Head => match source.date_by_head(entry) {
             Ok(Head::Date(embedded)) => date_document(&entry.name, None, embedded, entry.modified),
             _ => None,
         },
