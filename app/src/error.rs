@@ -18,6 +18,9 @@ pub enum AppError {
     /// 404, also for what exists but is not theirs to see
     #[error("There is nothing here, or it is not yours to see.")]
     NotFound,
+    /// 410: the report was taken back. Who, when and why is all that remains to be read.
+    #[error("{by} withdrew it on {at}: {why}")]
+    Withdrawn { title: String, at: String, by: String, why: String },
     /// 400, with a sentence that says what to do
     #[error("{0}")]
     Invalid(String),
@@ -36,6 +39,7 @@ impl AppError {
             Self::SignInRequired => 401,
             Self::Forbidden => 403,
             Self::NotFound => 404,
+            Self::Withdrawn { .. } => 410,
             Self::Invalid(_) => 400,
             Self::Unreachable => 503,
             Self::Internal => 500,

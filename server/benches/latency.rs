@@ -78,6 +78,7 @@ async fn office(summarizer: SummarizerChoice) -> Office {
         sender: "Recount <recount@bench.test>".parse().expect("an address"),
         public_url: "http://127.0.0.1".into(),
         limits: Settings::default().limits(),
+        looks: Arc::default(),
         mail_pauses: MAIL_PAUSES,
     });
     Office { store, services, owner, cookie: format!("session={}", secret.expose()), documents, _dir: dir }

@@ -1,7 +1,7 @@
 //! The words for effects, the same on every screen, in the history, the API and the command line.
 
 use app::{
-    contract::{EffectKind, NotDone, Outcome, Phase, StepState},
+    contract::{EffectKind, JobKind, NotDone, Outcome, Phase, StepState},
     model::Mark,
 };
 use std::fmt::Write;
@@ -16,10 +16,16 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// What an effect is called: "E-mail to anna@example.org".
-pub fn effect_name(kind: EffectKind, number: u32, target: &str) -> String {
+pub fn effect_name(job: JobKind, kind: EffectKind, number: u32, target: &str) -> String {
     match kind {
-        EffectKind::Email => format!("E-mail to {target}"),
+        EffectKind::Email => match job {
+            JobKind::Report => format!("E-mail to {target}"),
+            JobKind::Correction => format!("Correction to {target}"),
+            JobKind::SecondCopy => format!("Second copy to {target}"),
+        },
         EffectKind::Report => "Report".into(),
+        EffectKind::Withdrawal => "Withdrawal of the report".into(),
+        EffectKind::Deletion => "Deletion of the job".into(),
         EffectKind::ModelCall if target.is_empty() => format!("Model call {number}"),
         EffectKind::ModelCall => target.to_owned(),
     }
@@ -31,6 +37,8 @@ pub fn effect_kind(kind: EffectKind) -> &'static str {
         EffectKind::ModelCall => "a call to a model",
         EffectKind::Report => "a saved report",
         EffectKind::Email => "an e-mail",
+        EffectKind::Withdrawal => "the withdrawal of a report",
+        EffectKind::Deletion => "the deletion of a job",
     }
 }
 
@@ -43,9 +51,12 @@ pub fn outcome(kind: EffectKind, outcome: Outcome) -> &'static str {
         (EffectKind::Email, Outcome::Done) => "accepted by the mail service",
         (EffectKind::Report, Outcome::Done) => "saved",
         (EffectKind::ModelCall, Outcome::Done) => "answered",
+        (EffectKind::Withdrawal, Outcome::Done) => "withdrawn",
+        (EffectKind::Deletion, Outcome::Done) => "deleted",
         (EffectKind::Report, Outcome::NotDone) => "not saved",
         (EffectKind::Email, Outcome::NotDone) => "not sent",
         (EffectKind::ModelCall, Outcome::NotDone) => "not answered",
+        (EffectKind::Withdrawal | EffectKind::Deletion, Outcome::NotDone) => "not done",
         (_, Outcome::Unconfirmed) => "unconfirmed",
     }
 }
@@ -56,6 +67,7 @@ pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>)
         Some(NotDone::Refused) => "refused",
         Some(NotDone::BrokenOff) => "broken off",
         Some(NotDone::GaveUp) => "given up",
+        Some(NotDone::Attested) => "not accepted, as a person attests",
         Some(NotDone::Unreached) if kind == EffectKind::ModelCall => "not answered",
         Some(NotDone::Unreached) => "not handed over",
         None => outcome(kind, is),

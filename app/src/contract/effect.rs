@@ -14,9 +14,15 @@ pub enum EffectKind {
     Report,
     /// One message to one recipient.
     Email,
+    /// The saved report was taken back; decided by one transaction.
+    Withdrawal,
+    /// The job was deleted with everything it had made; decided by one transaction.
+    Deletion,
 }
 
-named!(EffectKind { ModelCall => "model_call", Report => "report", Email => "email" });
+named!(EffectKind {
+    ModelCall => "model_call", Report => "report", Email => "email", Withdrawal => "withdrawal", Deletion => "deletion",
+});
 
 /// What is known about an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,9 +66,13 @@ pub enum NotDone {
     GaveUp,
     /// We broke it off: a cancel, a shutdown or a lost lease.
     BrokenOff,
+    /// A person looked into it and answers for it.
+    Attested,
 }
 
-named!(NotDone { Refused => "refused", Unreached => "unreached", GaveUp => "gave_up", BrokenOff => "broken_off" });
+named!(NotDone {
+    Refused => "refused", Unreached => "unreached", GaveUp => "gave_up", BrokenOff => "broken_off", Attested => "attested",
+});
 
 /// What a worker or a look-up found out about an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +117,7 @@ impl Effect {
     pub fn is_settled(&self) -> bool {
         match self.outcome {
             Outcome::Done | Outcome::Unconfirmed => true,
-            Outcome::NotDone => matches!(self.not_done, Some(NotDone::Refused | NotDone::GaveUp)),
+            Outcome::NotDone => matches!(self.not_done, Some(NotDone::Refused | NotDone::GaveUp | NotDone::Attested)),
             Outcome::NotStarted | Outcome::InFlight | Outcome::InDoubt => false,
         }
     }

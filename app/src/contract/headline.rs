@@ -1,10 +1,31 @@
 //! The sentences. One function makes the headline for every screen, the API, the command line and the mail log, so that no
 //! two of them can tell different stories.
 
-use super::{Effect, EffectKind, Job, NotDone, Outcome, Phase, StepKind, StepState};
+use super::{Effect, EffectKind, Job, JobKind, NotDone, Outcome, Phase, StepKind, StepState};
+
+impl JobKind {
+    /// What the job's e-mails are called once it has ended: "Report saved; email …".
+    fn subject(self) -> &'static str {
+        match self {
+            Self::Report => "Report saved; email",
+            Self::Correction => "Correction",
+            Self::SecondCopy => "Second copy",
+        }
+    }
+
+    /// What is e-mailed, in the middle of a sentence: "E-mailing …".
+    fn object(self) -> &'static str {
+        match self {
+            Self::Report => "the link",
+            Self::Correction => "the correction",
+            Self::SecondCopy => "the second copy",
+        }
+    }
+}
 
 /// How the e-mails of a job stand.
 struct Emails {
+    subject: &'static str,
     total: usize,
     accepted: usize,
     refused: usize,
@@ -19,6 +40,7 @@ impl Emails {
     fn of(job: &Job) -> Self {
         let count = |test: fn(&Effect) -> bool| job.emails().filter(|effect| test(effect)).count();
         Self {
+            subject: job.kind.subject(),
             total: job.emails().count(),
             accepted: count(|effect| effect.outcome == Outcome::Done),
             refused: count(|effect| effect.not_done == Some(NotDone::Refused)),
@@ -28,30 +50,31 @@ impl Emails {
         }
     }
 
-    /// "Report saved; …" for a job that has ended.
+    /// "Report saved; email …" for a job that has ended.
     fn ending(&self, phase: Phase) -> String {
-        let Self { total, accepted, refused, .. } = *self;
+        let Self { subject, total, accepted, refused, .. } = *self;
         if self.unconfirmed > 0 {
-            "Report saved; email outcome unconfirmed".into()
+            format!("{subject} outcome unconfirmed")
         } else if refused > 0 && refused + accepted == total {
-            format!("Report saved; email refused for {refused} of {total}")
+            format!("{subject} refused for {refused} of {total}")
         } else if accepted == total && phase == Phase::Finished {
-            "Report saved; email accepted by the mail service".into()
+            format!("{subject} accepted by the mail service")
         } else if accepted + refused > 0 {
             // Not "refused for 1 of 3" where the others were not accepted either: it would read as if they were.
-            format!("Report saved; email accepted for {accepted} of {total}")
+            format!("{subject} accepted for {accepted} of {total}")
         } else if self.started > 0 {
-            "Report saved; email not sent".into()
+            format!("{subject} not sent")
         } else {
-            "Report saved; email not started".into()
+            format!("{subject} not started")
         }
     }
 }
 
 /// What the job's screens, answers and messages say about it.
 pub fn headline(job: &Job) -> String {
-    let ending = |phase| {
-        if job.report_saved() { Emails::of(job).ending(phase) } else { "Nothing was saved or sent".into() }
+    let ending = |phase| match job.kind {
+        JobKind::Report if !job.report_saved() => "Nothing was saved or sent".into(),
+        _ => Emails::of(job).ending(phase),
     };
     match job.phase {
         Phase::Queued => "Waiting to start".into(),
@@ -62,7 +85,7 @@ pub fn headline(job: &Job) -> String {
             StepKind::Hold => "Report saved; email not sent yet".into(),
             StepKind::Email => {
                 let emails = Emails::of(job);
-                format!("E-mailing the link ({} of {})", emails.accepted, emails.total)
+                format!("E-mailing {} ({} of {})", job.kind.object(), emails.accepted, emails.total)
             }
         },
         Phase::Stopping => "Stopping…".into(),
@@ -70,7 +93,11 @@ pub fn headline(job: &Job) -> String {
         Phase::Finished if job.cancel_requested => format!("The cancel came too late. {}", ending(Phase::Finished)),
         Phase::Finished => ending(Phase::Finished),
         Phase::Failed => {
-            let step = job.failure.as_ref().map_or("working", |failure| failure.step.gerund());
+            let step = match (job.failure.as_ref().map(|failure| failure.step), job.kind) {
+                (None, _) => "working".into(),
+                (Some(StepKind::Email), kind) => format!("e-mailing {}", kind.object()),
+                (Some(step), _) => step.gerund().to_owned(),
+            };
             format!("Failed while {step}. {}", ending(Phase::Failed))
         }
     }
@@ -88,15 +115,19 @@ pub fn if_cancelled_now(job: &Job) -> Option<String> {
     if !matches!(job.phase, Phase::Queued | Phase::Running) {
         return None;
     }
-    if !job.report_saved() {
+    if job.kind == JobKind::Report && !job.report_saved() {
         return Some("If you cancel now, nothing will be saved or sent.".into());
     }
     let Emails { total, with_server, .. } = Emails::of(job);
     Some(match (with_server, total) {
-        (0, _) => "If you cancel now, the report stays saved; no email goes out.".into(),
-        (n, m) if n == m => {
+        (0, _) => match job.kind {
+            JobKind::Report => "If you cancel now, the report stays saved; no email goes out.".into(),
+            JobKind::Correction | JobKind::SecondCopy => format!("If you cancel now, {} does not go out.", job.kind.object()),
+        },
+        (n, m) if n == m && job.kind == JobKind::Report => {
             "The report is saved and every message is already with the mail server; a cancel can stop nothing more.".into()
         }
+        (n, m) if n == m => "Every message is already with the mail server; a cancel can stop nothing more.".into(),
         (1, m) => format!("If you cancel now, 1 of {m} messages is already with the mail server; the others will not be sent."),
         (n, m) => {
             format!("If you cancel now, {n} of {m} messages are already with the mail server; the others will not be sent.")

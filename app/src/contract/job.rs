@@ -12,6 +12,22 @@ pub type Epoch = u32;
 /// How many claims may end in a dead worker before the job fails.
 pub const MAX_CLAIMS: u32 = 3;
 
+/// What a job is for. The two that only mail come after a report's job has ended, which never changes any more: so each has
+/// a record, a Cancel and an end of its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobKind {
+    /// Makes a report and e-mails its link.
+    #[default]
+    Report,
+    /// Writes to those who may have got the link that something in the report is wrong.
+    Correction,
+    /// Sends a message again, on a person's word, whose first copy is unconfirmed or did not go out.
+    SecondCopy,
+}
+
+named!(JobKind { Report => "report", Correction => "correction", SecondCopy => "second_copy" });
+
 /// Where a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -87,6 +103,7 @@ pub struct Failure {
 /// The part of a job's record that the contract governs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Job {
+    pub kind: JobKind,
     pub phase: Phase,
     /// The latest claim; 0 before the first.
     pub epoch: Epoch,
@@ -108,20 +125,35 @@ impl Job {
     pub fn create(recipients: u32, hold: bool) -> Self {
         let mut effects = vec![Effect::not_started(1, EffectKind::Report)];
         effects.extend((0..recipients).map(|n| Effect::not_started(n + 2, EffectKind::Email)));
+        Self::queued(JobKind::Report, hold, effects)
+    }
+
+    /// A new job that only mails: one effect for each recipient. Its messages are known already, so nothing is collected.
+    pub fn create_mailing(kind: JobKind, recipients: u32) -> Self {
+        Self::queued(kind, false, (0..recipients).map(|n| Effect::not_started(n + 1, EffectKind::Email)).collect())
+    }
+
+    fn queued(kind: JobKind, hold: bool, effects: Vec<Effect>) -> Self {
         Self {
+            kind,
             phase: Phase::Queued,
             epoch: 0,
             leased: false,
             lost_claims: 0,
             cancel_requested: false,
-            steps: StepKind::ALL
-                .iter()
-                .filter(|kind| hold || **kind != StepKind::Hold)
-                .map(|kind| Step::pending(*kind))
-                .collect(),
+            steps: Self::course(kind, hold).map(Step::pending).collect(),
             effects,
             failure: None,
         }
+    }
+
+    /// The steps of a job of this kind, in their order.
+    pub fn course(kind: JobKind, hold: bool) -> impl Iterator<Item = StepKind> {
+        StepKind::ALL.iter().copied().filter(move |step| match step {
+            StepKind::Hold => hold,
+            StepKind::Email => true,
+            StepKind::Collect | StepKind::Summarize | StepKind::Save => kind == JobKind::Report,
+        })
     }
 
     /// The step with this kind, if the job has one.
@@ -222,11 +254,15 @@ impl Job {
         if self.current_step() != Some(StepKind::Summarize) {
             return Err(Refusal::OutOfOrder("models are called while summarizing"));
         }
-        let number = self.effects.iter().map(|effect| effect.number).max().unwrap_or(0) + 1;
+        let number = self.next_number();
         let mut effect = Effect::not_started(number, EffectKind::ModelCall);
         effect.begin(epoch);
         self.effects.push(effect);
         Ok(number)
+    }
+
+    pub(super) fn next_number(&self) -> u32 {
+        self.effects.iter().map(|effect| effect.number).max().unwrap_or(0) + 1
     }
 
     /// The next bytes may commit this e-mail. After this commit only evidence can tell what became of it.
@@ -262,17 +298,6 @@ impl Job {
             }
             (Outcome::Unconfirmed, Verdict::Unconfirmed(_)) => Ok(()),
             _ => Err(Refusal::LeaseLost),
-        }
-    }
-
-    /// A look at the channel itself (an outbox that can tell) proved what became of an unconfirmed e-mail.
-    pub fn reconcile(&mut self, number: u32, verdict: Verdict) -> Result<(), Refusal> {
-        match self.effects.iter_mut().find(|effect| effect.number == number) {
-            Some(effect) if effect.outcome == Outcome::Unconfirmed && !matches!(verdict, Verdict::Unconfirmed(_)) => {
-                effect.conclude(verdict);
-                Ok(())
-            }
-            _ => Err(Refusal::OutOfOrder("only an unconfirmed effect is reconciled, and only by proof")),
         }
     }
 
@@ -432,7 +457,6 @@ impl Job {
         let nothing_prevented = self.steps.iter().all(|step| {
             step.state == StepState::Done
                 || (step.kind == StepKind::Email
-                    && self.report_saved()
                     && self.emails().all(|email| email.is_settled() && email.outcome != Outcome::Unconfirmed))
         });
         if nothing_prevented {

@@ -4,6 +4,7 @@
 //! its transitions and stores the result, so the code that the tests explore exhaustively is the code that runs in production.
 //! The browser compiles the same module for the words. Times, people and addresses belong to the store, not to the contract.
 
+mod afterwards;
 mod change;
 mod effect;
 #[cfg(test)]
@@ -17,7 +18,7 @@ mod step;
 pub use change::{Change, changes};
 pub use effect::{Effect, EffectKind, NotDone, Outcome, Verdict};
 pub use headline::{headline, if_cancelled_now, waiting_for};
-pub use job::{CancelAnswer, Epoch, Failure, Job, MAX_CLAIMS, Phase, Recovery, Refusal};
+pub use job::{CancelAnswer, Epoch, Failure, Job, JobKind, MAX_CLAIMS, Phase, Recovery, Refusal};
 pub use step::{Step, StepKind, StepState};
 
 /// Implements the lower-case names under which a state is stored, sent and shown.

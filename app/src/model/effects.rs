@@ -1,6 +1,6 @@
 //! The effect history: its filters, its list, and one effect with all that is known about it.
 
-use super::{Fact, FieldError, HistoryLine, Mark, Moment};
+use super::{Fact, FieldError, HistoryLine, Mark, Moment, SecondCopyOffer};
 use crate::{
     address::with_query,
     contract::{EffectKind, Outcome},
@@ -125,8 +125,8 @@ pub struct EffectRow {
     /// The page of its job, unless that is deleted.
     pub job_path: Option<String>,
     pub job_title: String,
-    /// Whose job it is, unless that is deleted.
-    pub owner: Option<String>,
+    /// Whose job it is, or was.
+    pub owner: String,
 }
 
 /// One effect: what was intended, what was tried, what came of it.
@@ -142,6 +142,46 @@ pub struct EffectView {
     pub history: Vec<HistoryLine>,
     /// The list with the effects of the same job.
     pub siblings_path: String,
+    /// Looks for an unconfirmed e-mail, oldest first.
+    pub looks: Vec<LookLine>,
+    /// How the looks go on; `None` where nothing is unconfirmed.
+    pub plan: Option<LookPlan>,
+    /// What people decided, oldest first.
+    pub decisions: Vec<DecisionLine>,
+    /// The message may be sent a second time.
+    pub second_copy: Option<SecondCopyOffer>,
+}
+
+/// One look at a place where an accepted message would have left a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LookLine {
+    pub at: Moment,
+    pub place: String,
+    pub mark: Mark,
+    /// "found", "nothing found", "could not look", "broken off".
+    pub result: String,
+    pub evidence: Option<String>,
+}
+
+/// How the looks for an unconfirmed e-mail go on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LookPlan {
+    /// When the next one is made; `None` when all are made, or no place is set up.
+    pub next: Option<Moment>,
+    /// The places that are looked at.
+    pub places: Vec<String>,
+}
+
+/// What a person decided about an effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecisionLine {
+    pub at: Moment,
+    /// "you" or an e-mail address.
+    pub by: String,
+    /// "It was accepted", "Send again".
+    pub decision: String,
+    /// What they saw, or why.
+    pub reason: String,
 }
 
 /// One attempt to bring an effect about.

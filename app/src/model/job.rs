@@ -1,6 +1,6 @@
 //! One job, as its page, the API and the command line show it.
 
-use super::{Mark, Moment};
+use super::{AboutView, AccountNowOffer, AfterwardsView, MailingLine, Mark, Moment, WithdrawnView};
 use crate::contract::{Outcome, Phase, StepKind, StepState};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,10 @@ pub struct JobView {
     pub reason: Option<String>,
     /// What a stopping job waits for.
     pub waiting_for: Option<String>,
+    /// Since when a stopping job waits.
+    pub waiting_since: Option<Moment>,
+    /// A stopping job may be accounted for without waiting any longer.
+    pub account_now: Option<AccountNowOffer>,
     /// What Cancel can still do; `None` where it can do nothing.
     pub if_cancelled_now: Option<String>,
     /// The cancel that was accepted.
@@ -43,6 +47,14 @@ pub struct JobView {
     pub report_path: Option<String>,
     /// The form, filled in like this job.
     pub again_path: String,
+    /// The report was taken back.
+    pub withdrawn: Option<WithdrawnView>,
+    /// For a mailing: the job that it is about.
+    pub about: Option<AboutView>,
+    /// Mailings about this job, oldest first.
+    pub mailings: Vec<MailingLine>,
+    /// What may still be done about it.
+    pub afterwards: AfterwardsView,
 }
 
 /// A held e-mail.
@@ -66,7 +78,7 @@ pub struct CancelRecord {
     pub by: String,
 }
 
-/// One of the four steps.
+/// One of the steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepView {
     pub kind: StepKind,

@@ -3,13 +3,17 @@
 //! Dates, numbers and sentences are formatted on the server, so that the first render and the hydrated page are identical
 //! and the browser needs no calendar. Everything in here is visible to the person it is sent to.
 
+mod afterwards;
 mod effects;
 mod job;
 mod month;
 mod new_report;
 mod pages;
 
-pub use effects::{AttemptLine, EffectQuery, EffectRow, EffectView, EffectsView, effect_path};
+pub use afterwards::{
+    AboutView, AccountNowOffer, AfterwardsView, CorrectionOffer, MailingLine, Said, SecondCopyOffer, WithdrawnView,
+};
+pub use effects::{AttemptLine, DecisionLine, EffectQuery, EffectRow, EffectView, EffectsView, LookLine, LookPlan, effect_path};
 pub use job::{CancelAnswerView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, HoldView, JobView, StepView};
 pub use month::{Month, MonthError};
 pub use new_report::{DocumentChoice, FieldError, NewReportQuery, NewReportView, RecipientCheck, SourceChoice, UploadLine};

@@ -26,7 +26,7 @@ pub fn OneEffect() -> impl IntoView {
 /// The effect and its proof.
 #[component]
 fn Account(effect: EffectView) -> impl IntoView {
-    let EffectView { row, facts, attempts, history, siblings_path } = effect;
+    let EffectView { row, facts, attempts, history, siblings_path, .. } = effect;
     view! {
         <Title text=row.what.clone() />
         <div class="with-aside">

@@ -33,6 +33,8 @@ fn kind_word(kind: EffectKind) -> &'static str {
     match kind {
         EffectKind::ModelCall => "Model calls",
         EffectKind::Report => "Saved reports",
+        EffectKind::Withdrawal => "Withdrawal",
+        EffectKind::Deletion => "Deletion",
         EffectKind::Email => "E-mails",
     }
 }
@@ -242,7 +244,9 @@ fn Ledger(rows: Vec<EffectRow>) -> impl IntoView {
                             }
                         })}
                 </td>
-                <td>{job} {row.owner.map(|owner| view! { <span class="soft owner">{owner}</span> })}</td>
+                <td>
+                    {job} <span class="soft owner">{row.owner}</span>
+                </td>
             </tr>
         }
     };

@@ -5,14 +5,15 @@ use leptos::prelude::*;
 use leptos_meta::Title;
 
 /// The heading for an error.
-fn heading(error: &AppError) -> &'static str {
+fn heading(error: &AppError) -> String {
     match error {
-        AppError::SignInRequired => "Sign in to see this",
-        AppError::Forbidden => "Not for you to see",
-        AppError::NotFound => "Nothing here",
-        AppError::Invalid(_) => "That could not be read",
-        AppError::Unreachable => "The server cannot be reached",
-        AppError::Internal => "Something went wrong",
+        AppError::SignInRequired => "Sign in to see this".into(),
+        AppError::Forbidden => "Not for you to see".into(),
+        AppError::NotFound => "Nothing here".into(),
+        AppError::Withdrawn { title, .. } => format!("Withdrawn: {title}"),
+        AppError::Invalid(_) => "That could not be read".into(),
+        AppError::Unreachable => "The server cannot be reached".into(),
+        AppError::Internal => "Something went wrong".into(),
     }
 }
 
@@ -21,7 +22,7 @@ pub fn problem(error: &AppError) -> AnyView {
     let title = heading(error);
     let sign_in = *error == AppError::SignInRequired;
     view! {
-        <Title text=title />
+        <Title text=title.clone() />
         <header class="masthead">
             <a class="brand" href="/">
                 "Recount"

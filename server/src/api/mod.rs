@@ -1,5 +1,7 @@
 //! The JSON API, thin over the same desk as the pages. Errors are problem documents (RFC 9457).
 
+mod afterwards;
+
 use crate::{
     desk::{Desk, Order, Ordered, parse_id},
     http::{AppState, problem::Problem, session::SignedIn},
@@ -32,6 +34,7 @@ pub fn routes() -> Router<AppState> {
         .route("/api/v1/reports/{id}", get(report))
         .route("/api/v1/effects", get(effects))
         .route("/api/v1/effects/{job}/{number}", get(effect))
+        .merge(afterwards::routes())
         .route("/api/v1/{*rest}", any(async || Problem::not_found()))
 }
 

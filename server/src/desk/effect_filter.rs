@@ -187,7 +187,7 @@ mod tests {
                 "sent",
                 "\"sent\" is not a known outcome. Use one of: not_started, in_flight, in_doubt, done, not_done, unconfirmed.",
             ),
-            ("kind", "fax", "\"fax\" is not a known kind. Use one of: model_call, report, email."),
+            ("kind", "fax", "\"fax\" is not a known kind. Use one of: model_call, report, email, withdrawal, deletion."),
             ("job", "7", "\"7\" is not the id of a job. Copy the whole id from the job's page."),
             ("person", "ada", "That is not an e-mail address. Write it like name@example.org."),
             ("recipient", "a@example.org, b@example.org", "Write one recipient only."),

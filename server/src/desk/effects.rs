@@ -2,18 +2,24 @@
 
 use super::{
     Desk, DeskError,
+    afterwards::second_copy,
     effect_filter::{read_filter, read_start, write_start},
     view::{Reader, moment},
 };
 use crate::{
     id::JobId,
-    store::{Attempt, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord, Message},
+    store::{
+        Attempt, Decision, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord, LookRecord, LookResult, Message,
+    },
     words,
 };
 use app::{
-    contract::EffectKind,
+    contract::{EffectKind, Outcome},
     error::AppError,
-    model::{AttemptLine, EffectQuery, EffectRow, EffectView, EffectsView, Fact, FieldError, HistoryLine, Viewer, effect_path},
+    model::{
+        AttemptLine, DecisionLine, EffectQuery, EffectRow, EffectView, EffectsView, Fact, FieldError, HistoryLine, LookLine,
+        LookPlan, Mark, Viewer, effect_path,
+    },
 };
 
 /// Rows on one page of each part of the list.
@@ -25,23 +31,21 @@ fn admins_only(who: &Viewer) -> Result<(), AppError> {
 
 fn effect_row(entry: EffectEntry, reader: &Reader) -> EffectRow {
     let job = entry.job_id.to_string();
-    let job_path = entry.job.is_some().then(|| format!("/jobs/{job}"));
-    let (job_title, owner) = entry.job.map(|job| (job.title, job.owner_email)).unzip();
     EffectRow {
         path: effect_path(&job, entry.number),
+        job_path: entry.job_exists.then(|| format!("/jobs/{job}")),
         job,
         number: entry.number,
         at: moment(entry.changed_at, reader.zone),
-        what: words::effect_name(entry.kind, entry.number, &entry.target),
+        what: words::effect_name(entry.job_kind, entry.kind, entry.number, &entry.target),
         kind: entry.kind,
         outcome: entry.outcome,
         mark: words::outcome_mark(entry.outcome, entry.not_done),
         outcome_text: words::outcome_in_full(entry.kind, entry.outcome, entry.not_done).into(),
         evidence: entry.evidence,
         message_id: entry.message_id,
-        job_path,
-        job_title: job_title.unwrap_or_else(|| "a deleted job".into()),
-        owner,
+        job_title: entry.job_title,
+        owner: entry.owner_email,
     }
 }
 
@@ -56,6 +60,25 @@ fn attempt_line(attempt: Attempt, kind: EffectKind, reader: &Reader) -> AttemptL
         in_doubt: attempt.in_doubt_at.map(in_words),
         ended: attempt.ended_at.map(in_words),
         reply: attempt.evidence,
+    }
+}
+
+fn look_line(look: LookRecord, reader: &Reader) -> LookLine {
+    let (mark, result, evidence) = match look.end {
+        None => (Mark::Stopped, "not ended", None),
+        Some((_, LookResult::Found, text)) => (Mark::Done, "found", Some(text)),
+        Some((_, LookResult::Nothing, text)) => (Mark::Waiting, "nothing found", Some(text)),
+        Some((_, LookResult::Failed, text)) => (Mark::Failed, "could not look", Some(text)),
+    };
+    LookLine { at: moment(look.began_at, reader.zone), place: look.place, mark, result: result.into(), evidence }
+}
+
+fn decision_line(decision: Decision, reader: &Reader) -> DecisionLine {
+    DecisionLine {
+        at: moment(decision.at, reader.zone),
+        by: reader.name(&decision.by).to_owned(),
+        decision: decision.ruling.words().into(),
+        reason: decision.reason,
     }
 }
 
@@ -75,11 +98,10 @@ fn facts(entry: &EffectEntry, message: Option<&Message>, reader: &Reader) -> Vec
         fact("Message", format!("{} bytes, SHA-256 {}", message.bytes.len(), words::hex(&message.sha256)));
     }
     fact("Intended", moment(entry.created_at, reader.zone).text);
-    if let Some(job) = &entry.job {
-        fact("Report", job.title.clone());
-        fact("Asked for by", reader.name(&job.owner_email).into());
-    }
-    fact("Job", entry.job_id.to_string());
+    fact("Report", entry.job_title.clone());
+    fact("Asked for by", reader.name(&entry.owner_email).into());
+    let deleted = if entry.job_exists { "" } else { ", deleted" };
+    fact("Job", format!("{}{deleted}", entry.job_id));
     fact("Number in the job", entry.number.to_string());
     facts
 }
@@ -131,16 +153,44 @@ impl Desk {
     /// One effect with its attempts and what was recorded about it.
     pub(super) async fn show_effect(&self, who: &Viewer, job: JobId, number: u32) -> Result<EffectView, DeskError> {
         admins_only(who)?;
-        let EffectRecord { entry, attempts, history } = self.store().effect(job, number).await?.ok_or(AppError::NotFound)?;
-        let message = self.store().message(job, number).await?;
+        let store = self.store();
+        let EffectRecord { entry, attempts, history } = store.effect(job, number).await?.ok_or(AppError::NotFound)?;
+        let message = store.message(job, number).await?;
         let reader = Reader::new(&who.email, &who.zone);
+        let looks = store.looks(job, number).await?;
+        let decisions = store.decisions(job, number).await?;
+        let plan = match entry.outcome {
+            Outcome::Unconfirmed => Some(self.look_plan(job, number, &reader).await?),
+            _ => None,
+        };
+        let second_copy = match store.job(job).await? {
+            Some(record) => {
+                let mailings = store.mailings_about(job).await?;
+                record
+                    .job
+                    .effect(number)
+                    .filter(|effect| effect.kind == EffectKind::Email)
+                    .and_then(|effect| second_copy(&record, effect, &mailings))
+            }
+            None => None,
+        };
         Ok(EffectView {
             facts: facts(&entry, message.as_ref(), &reader),
             attempts: attempts.into_iter().map(|attempt| attempt_line(attempt, entry.kind, &reader)).collect(),
             history: history.into_iter().map(|(at, text)| HistoryLine { at: moment(at, reader.zone), text }).collect(),
             siblings_path: EffectQuery { job: job.to_string(), ..EffectQuery::default() }.path(),
+            looks: looks.into_iter().map(|look| look_line(look, &reader)).collect(),
+            plan,
+            decisions: decisions.into_iter().map(|decision| decision_line(decision, &reader)).collect(),
+            second_copy,
             row: effect_row(entry, &reader),
         })
+    }
+
+    async fn look_plan(&self, job: JobId, number: u32, reader: &Reader) -> Result<LookPlan, DeskError> {
+        let places: Vec<String> = self.services.looks.iter().map(|look| look.name().to_owned()).collect();
+        let next = if places.is_empty() { None } else { self.store().next_look_for(job, number).await? };
+        Ok(LookPlan { next: next.map(|at| moment(at, reader.zone)), places })
     }
 
     /// The filters for an export, or what is wrong with them.

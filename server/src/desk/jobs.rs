@@ -2,6 +2,7 @@
 
 use super::{
     Desk, DeskError,
+    afterwards::withdrawn,
     order::{Order, check},
     view::{Reader, job_view, moment},
 };
@@ -14,7 +15,7 @@ use crate::{
 use app::{
     contract::{CancelAnswer, Phase},
     error::AppError,
-    model::{CancelAnswerView, FieldError, HoldView, JobView, Viewer, effect_path},
+    model::{CancelAnswerView, FieldError, HoldView, JobView, Viewer, WithdrawnView, effect_path},
 };
 
 /// What became of an order.
@@ -74,6 +75,7 @@ impl Desk {
         let reader = Reader::new(&who.email, &who.zone);
         let mut view = job_view(&record, &coverage, &history, &reader, self.store().clock().now());
         view.hold = self.hold_view(&record, &reader).await?;
+        self.add_afterwards(who, &record, &reader, &mut view).await?;
         if who.is_admin {
             for effect in &mut view.effects {
                 effect.path = Some(effect_path(&view.id, effect.number));
@@ -139,10 +141,13 @@ impl Desk {
         let report = self.store().report(id).await?.ok_or(AppError::NotFound)?;
         let record = self.store().job(report.job_id).await?.ok_or(AppError::NotFound)?;
         let is_recipient = record.row.spec.recipients.iter().any(|address| address.eq_ignore_ascii_case(&who.email));
-        if who.is_admin || is_recipient || record.row.owner_id == user_id(who)? {
-            Ok((report, record))
-        } else {
-            Err(AppError::NotFound.into())
+        if !who.is_admin && !is_recipient && record.row.owner_id != user_id(who)? {
+            return Err(AppError::NotFound.into());
+        }
+        let reader = Reader::new(&who.email, &who.zone);
+        match withdrawn(&report, &reader) {
+            None => Ok((report, record)),
+            Some(WithdrawnView { at, by, why }) => Err(AppError::Withdrawn { title: report.title, at: at.text, by, why }.into()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The front desk: takes orders for reports, answers questions about them, and says everything in words. Pages, the JSON API
 //! and the command line all come here, so that they cannot tell different stories.
 
+mod afterwards;
 mod effect_filter;
 mod effects;
 mod form;
@@ -10,6 +11,7 @@ mod order;
 mod pages;
 mod view;
 
+pub use afterwards::Done;
 pub use form::{Form, FormOutcome, next_key};
 pub use jobs::{Ordered, parse_id};
 pub use order::{AllowedFolder, Order, check, check_recipients, with_ids};

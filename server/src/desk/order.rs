@@ -2,7 +2,7 @@
 //! All mistakes are found at once, each with the field that it belongs to.
 
 use crate::{
-    job::{Hold, SourceSpec, Spec, UnknownHold},
+    job::{Hold, SourceSpec, Spec, Task, UnknownHold},
     mail::address::{DEFAULT_MAX_RECIPIENTS, RecipientsError, parse_recipients},
     period::{Period, parse_zone},
     source::{Folder, Place, allowed},
@@ -128,6 +128,7 @@ pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<Field
             recipients: check.addresses,
             instructions: (!instructions.is_empty()).then(|| instructions.to_owned()),
             hold,
+            task: Task::Report,
         }),
         _ => Err(errors),
     }

@@ -8,8 +8,8 @@ use crate::{
     words,
 };
 use app::{
-    contract::{EffectKind, Job, Outcome, Phase, Step, StepKind, StepState, headline, if_cancelled_now, waiting_for},
-    model::{CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, Mark, Moment, StepView},
+    contract::{EffectKind, Job, JobKind, Outcome, Phase, Step, StepKind, StepState, headline, if_cancelled_now, waiting_for},
+    model::{AfterwardsView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, Mark, Moment, StepView},
 };
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -73,6 +73,8 @@ pub fn job_view(
         headline: headline(job),
         reason: reason(job),
         waiting_for: waiting_for(job),
+        waiting_since: None,
+        account_now: None,
         if_cancelled_now: if_cancelled_now(job),
         cancel: row
             .cancel_requested_at
@@ -92,6 +94,10 @@ pub fn job_view(
         history: history.iter().map(|(at, text)| HistoryLine { at: moment(*at, reader.zone), text: text.clone() }).collect(),
         report_path: row.report_id.map(|id| format!("/reports/{id}")),
         again_path: format!("/?from={}", row.id),
+        withdrawn: None,
+        about: None,
+        mailings: Vec::new(),
+        afterwards: AfterwardsView::default(),
     }
 }
 
@@ -172,7 +178,7 @@ fn effects(record: &Record, zone: Tz) -> Vec<EffectLine> {
             let begun = effect.outcome != Outcome::NotStarted;
             EffectLine {
                 number: effect.number,
-                what: words::effect_name(effect.kind, effect.number, target),
+                what: words::effect_name(record.job.kind, effect.kind, effect.number, target),
                 outcome: effect.outcome,
                 mark: words::outcome_mark(effect.outcome, effect.not_done),
                 outcome_text: words::outcome_in_full(effect.kind, effect.outcome, effect.not_done).into(),
@@ -229,8 +235,10 @@ fn facts(record: &Record, reader: &Reader) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut fact = |term: &str, text: String| facts.push(Fact { term: term.into(), text });
     fact("Month", interval(spec));
-    let sources: Vec<&str> = spec.sources.iter().map(|source| source.name.as_str()).collect();
-    fact("Documents from", if sources.is_empty() { "uploaded files".into() } else { sources.join(", ") });
+    if record.job.kind == JobKind::Report {
+        let sources: Vec<&str> = spec.sources.iter().map(|source| source.name.as_str()).collect();
+        fact("Documents from", if sources.is_empty() { "uploaded files".into() } else { sources.join(", ") });
+    }
     fact("Recipients", spec.recipients.join(", "));
     if let Some(hold) = spec.hold.describe() {
         fact("E-mail goes out", hold);

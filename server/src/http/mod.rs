@@ -1,6 +1,7 @@
 //! The web: every route and every layer is in [`router`]; the other files each hold one area's handlers.
 
 mod account;
+mod afterwards;
 mod assets;
 mod device;
 mod effects;

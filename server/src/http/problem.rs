@@ -74,6 +74,11 @@ impl Problem {
         Self::blank(StatusCode::NOT_FOUND, "Not Found", "There is nothing here, or it is not yours to see.")
     }
 
+    /// 410: it was taken back.
+    pub fn gone(detail: impl Into<String>) -> Self {
+        Self::blank(StatusCode::GONE, "Gone", detail)
+    }
+
     /// 409: the request contradicts an earlier one.
     pub fn conflict(detail: impl Into<String>) -> Self {
         Self::blank(StatusCode::CONFLICT, "Conflict", detail)
@@ -115,6 +120,7 @@ impl From<AppError> for Problem {
             AppError::SignInRequired => Self::sign_in_required(error.to_string()),
             AppError::Forbidden => Self::forbidden(error.to_string()),
             AppError::NotFound => Self::not_found(),
+            AppError::Withdrawn { .. } => Self::gone(error.to_string()),
             AppError::Invalid(detail) => Self::bad_request(detail),
             // Its cause was logged where it happened.
             AppError::Unreachable | AppError::Internal => {
@@ -193,6 +199,7 @@ mod tests {
             (Problem::forbidden("x"), 403),
             (Problem::not_found(), 404),
             (Problem::conflict("x"), 409),
+            (Problem::gone("x"), 410),
             (Problem::too_large("x"), 413),
             (Problem::too_many("x", 60), 429),
             (Problem::internal("x"), 500),

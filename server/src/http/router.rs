@@ -1,7 +1,7 @@
 //! Every route and every layer, in one place.
 
 use super::{
-    AppState, assets, effects, events, jobs, people,
+    AppState, afterwards, assets, effects, events, jobs, people,
     security::{Https, csrf, security_headers},
     session::session,
 };
@@ -43,6 +43,7 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
     let https = Https(public_url.starts_with("https://"));
     let app = Router::new()
         .merge(jobs::routes())
+        .merge(afterwards::routes())
         .merge(effects::routes())
         .merge(events::routes())
         .merge(api::routes())

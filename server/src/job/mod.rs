@@ -3,7 +3,7 @@
 
 mod hold;
 mod mailing;
-mod reconcile;
+pub mod reconcile;
 mod run;
 mod spec;
 mod steps;
@@ -12,11 +12,16 @@ mod worker;
 
 pub use hold::{Hold, UnknownHold};
 pub use mailing::notice;
-pub use spec::{SourceSpec, Spec, full_title};
+pub use spec::{SourceSpec, Spec, Task, full_title, job_title};
 pub use steps::collect::whole_month;
 pub use worker::{Worker, WorkerOptions};
 
-use crate::{extract::Limits, mail::channel::Channel, settings::SummarizerChoice, store::Store};
+use crate::{
+    extract::Limits,
+    mail::{channel::Channel, look::Look},
+    settings::SummarizerChoice,
+    store::Store,
+};
 use lettre::message::Mailbox;
 use std::{sync::Arc, time::Duration};
 
@@ -31,6 +36,8 @@ pub struct Services {
     /// Where people reach this server; links in messages begin with it. Without a trailing slash.
     pub public_url: String,
     pub limits: Limits,
+    /// Where unconfirmed e-mails are looked for.
+    pub looks: Arc<[Arc<dyn Look>]>,
     /// The pauses before the second and later rounds of e-mail. After the last round the program gives up.
     pub mail_pauses: &'static [Duration],
 }

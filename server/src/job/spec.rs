@@ -1,12 +1,44 @@
 //! What a person asked for. Written once, when the job is created.
 
 use super::Hold;
-use crate::source::Place;
-use app::model::Month;
+use crate::{id::JobId, source::Place};
+use app::{contract::JobKind, model::Month};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-/// The order for a report.
+/// What the job is to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Task {
+    /// Make a report and e-mail its link.
+    #[default]
+    Report,
+    /// Write to those who may have got the link of another job's report, in the words of the person with this address.
+    Correction { about: JobId, text: String, by: String },
+    /// Send the message of another job's e-mail again, byte for byte.
+    SecondCopy { about: JobId, number: u32 },
+}
+
+impl Task {
+    /// The kind of job that does it.
+    pub fn kind(&self) -> JobKind {
+        match self {
+            Self::Report => JobKind::Report,
+            Self::Correction { .. } => JobKind::Correction,
+            Self::SecondCopy { .. } => JobKind::SecondCopy,
+        }
+    }
+
+    /// The job that it comes after.
+    pub fn about(&self) -> Option<JobId> {
+        match self {
+            Self::Report => None,
+            Self::Correction { about, .. } | Self::SecondCopy { about, .. } => Some(*about),
+        }
+    }
+}
+
+/// The order for a report, or for a mailing about one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     /// The report's name; may be empty.
@@ -23,6 +55,8 @@ pub struct Spec {
     pub instructions: Option<String>,
     #[serde(default)]
     pub hold: Hold,
+    #[serde(default)]
+    pub task: Task,
 }
 
 /// A folder or a file to read, as it was allowed when the job was created. It is opened through the allowed folder, so that
@@ -37,9 +71,24 @@ pub struct SourceSpec {
 }
 
 impl Spec {
-    /// "Team month, June 2026", or "June 2026" for a report without a name.
+    /// "Team month, June 2026", or "June 2026" for a report without a name; a mailing says what it is before that.
     pub fn full_title(&self) -> String {
-        full_title(&self.title, self.month)
+        job_title(self.task.kind(), &self.title, self.month)
+    }
+
+    /// The order for a mailing about the report that this order asked for.
+    pub fn mailing(&self, task: Task, recipients: Vec<String>) -> Self {
+        Self { task, recipients, sources: Vec::new(), instructions: None, hold: Hold::None, ..self.clone() }
+    }
+}
+
+/// What a job is called in lists: "Team month, June 2026", "Correction: Team month, June 2026".
+pub fn job_title(kind: JobKind, title: &str, month: Month) -> String {
+    let title = full_title(title, month);
+    match kind {
+        JobKind::Report => title,
+        JobKind::Correction => format!("Correction: {title}"),
+        JobKind::SecondCopy => format!("Second copy: {title}"),
     }
 }
 

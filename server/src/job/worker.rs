@@ -11,12 +11,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::{
-    sync::broadcast::error::RecvError,
-    task::JoinSet,
-    time::{Instant, sleep},
-};
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::broadcast::error::RecvError, task::JoinSet, time::sleep};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 /// How a worker works.
 #[derive(Debug, Clone)]
@@ -46,8 +42,6 @@ pub struct Worker {
 
 /// The longest time between two looks for expired leases.
 const SWEEP: Duration = Duration::from_secs(5);
-/// How often the channel is asked about unconfirmed e-mails.
-const RECONCILE: Duration = Duration::from_secs(30);
 
 /// The jobs that this worker has a task for.
 #[derive(Debug, Clone, Default)]
@@ -92,15 +86,11 @@ impl Worker {
         let give_up = CancellationToken::new();
         let mut jobs = JoinSet::new();
         let running = Running::default();
-        let mut reconciled = Instant::now() - RECONCILE;
+        let reconciling = AbortOnDropHandle::new(tokio::spawn(reconcile::run(self.services.clone(), shutdown.clone())));
         let mut bus = self.services.store.bus().subscribe();
         while !shutdown.is_cancelled() {
             if let Err(error) = self.take_work(&mut jobs, &running, &shutdown, &give_up).await {
                 tracing::error!(%error, "looking for work failed; trying again soon");
-            }
-            if reconciled.elapsed() >= RECONCILE {
-                reconcile::all(&self.services).await;
-                reconciled = Instant::now();
             }
             let pause = self.pause().await;
             tokio::select! {
@@ -109,6 +99,9 @@ impl Worker {
                 heard = bus.recv() => if let Err(RecvError::Closed) = heard { return },
                 () = sleep(pause) => {}
             }
+        }
+        if let Err(error) = reconciling.await {
+            tracing::error!(%error, "the reconciliation ended abnormally");
         }
         let deadline = sleep(self.options.grace);
         tokio::pin!(deadline);

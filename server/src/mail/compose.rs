@@ -1,4 +1,4 @@
-//! The one e-mail that Recount writes: "your report is there", with a link.
+//! The e-mails that Recount writes: "your report is there", with a link, and "something in it is wrong".
 //!
 //! Rendering is a pure function: the same [`Notice`] gives the same bytes, boundary and date
 //! included. It runs once per message, and what it returned is what every attempt sends. The
@@ -39,6 +39,19 @@ pub struct Notice {
     pub message_id: String,
     /// The message's Date.
     pub date: DateTime<Utc>,
+    /// What was wrong, for a message that corrects an earlier one.
+    pub correction: Option<Correction>,
+}
+
+/// What a correction says, and which message it corrects.
+#[derive(Debug, Clone)]
+pub struct Correction {
+    /// As a person typed it.
+    pub text: String,
+    /// Who sends it, as people know them.
+    pub by: String,
+    /// The Message-ID of the message that brought the link, so that mail programs show the two together (RFC 5322 3.6.4).
+    pub in_reply_to: String,
 }
 
 /// A rendered message.
@@ -91,20 +104,23 @@ pub fn compose(notice: &Notice) -> Result<Composed, ComposeError> {
         return Err(ComposeError::Link(notice.link.clone()));
     }
     let words = Words::new(notice);
-    let message = Message::builder()
+    let mut message = Message::builder()
         .from(notice.from.clone())
         .to(Mailbox::new(None, notice.to.clone()))
         .subject(words.subject.clone())
         .date(SystemTime::from(notice.date))
         .message_id(Some(notice.message_id.clone()))
         .raw_header(raw("Auto-Submitted", "auto-generated"))
-        .raw_header(raw("X-Recount-Job", &notice.job.to_string()))
-        .multipart(
-            MultiPart::alternative()
-                .boundary(boundary(&notice.message_id))
-                .singlepart(SinglePart::plain(words.text()))
-                .singlepart(SinglePart::html(words.html())),
-        )?;
+        .raw_header(raw("X-Recount-Job", &notice.job.to_string()));
+    if let Some(Correction { in_reply_to, .. }) = &notice.correction {
+        message = message.in_reply_to(in_reply_to.clone()).references(in_reply_to.clone());
+    }
+    let message = message.multipart(
+        MultiPart::alternative()
+            .boundary(boundary(&notice.message_id))
+            .singlepart(SinglePart::plain(words.text()))
+            .singlepart(SinglePart::html(words.html())),
+    )?;
     let bytes = message.formatted();
     Ok(Composed { sha256: Sha256::digest(&bytes).into(), bytes, message_id: notice.message_id.clone(), subject: words.subject })
 }
@@ -149,25 +165,34 @@ struct Words<'a> {
     subject: String,
     link: &'a str,
     why: String,
+    correction: Option<&'a Correction>,
 }
 
 impl<'a> Words<'a> {
     fn new(notice: &'a Notice) -> Self {
         let title = one_line(&notice.title);
         let month = one_line(&notice.month);
-        let subject = if title.is_empty() { format!("Report for {month}") } else { format!("Report for {month}: {title}") };
-        let why = format!(
-            "You get this message because {} asked Recount to send the link to {}.",
-            one_line(&notice.requested_by),
-            notice.to
-        );
-        Self { title, month, subject, link: &notice.link, why }
+        let correction = notice.correction.as_ref();
+        let report = if title.is_empty() { format!("Report for {month}") } else { format!("Report for {month}: {title}") };
+        let subject = if correction.is_some() { format!("Correction: {report}") } else { report };
+        let (who, what) = match correction {
+            Some(correction) => (&correction.by, "this correction"),
+            None => (&notice.requested_by, "the link"),
+        };
+        let why = format!("You get this message because {} asked Recount to send {what} to {}.", one_line(who), notice.to);
+        Self { title, month, subject, link: &notice.link, why, correction }
     }
 
     fn text(&self) -> String {
         let Self { title, month, link, why, .. } = self;
         let heading = if title.is_empty() { String::new() } else { format!("{title}\n\n") };
-        format!("{heading}The report for {month} is ready:\n\n{link}\n\n-- \n{why}\n")
+        let body = match self.correction {
+            None => format!("The report for {month} is ready:\n\n{link}"),
+            Some(Correction { text, .. }) => {
+                format!("A correction to the report for {month}:\n\n{}\n\nThe report:\n{link}", lines(text).join("\n"))
+            }
+        };
+        format!("{heading}{body}\n\n-- \n{why}\n")
     }
 
     fn html(&self) -> String {
@@ -179,12 +204,27 @@ impl<'a> Words<'a> {
         };
         let (link, subject) = (escaped(self.link), escaped(&self.subject));
         let (month, why) = (escaped(&self.month), escaped(&self.why));
+        let body = match self.correction {
+            None => format!("<p>The report for {month} is ready:</p>"),
+            Some(Correction { text, .. }) => {
+                let said: Vec<String> = lines(text).iter().map(|line| escaped(line)).collect();
+                format!(
+                    "<p>A correction to the report for {month}:</p>\n<blockquote>{}</blockquote>\n<p>The report:</p>",
+                    said.join("<br>\n")
+                )
+            }
+        };
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{subject}</title></head>\n\
-             <body>\n{heading}<p>The report for {month} is ready:</p>\n\
+             <body>\n{heading}{body}\n\
              <p><a href=\"{link}\">{link}</a></p>\n<hr>\n<p><small>{why}</small></p>\n</body>\n</html>\n"
         )
     }
+}
+
+/// A person's text line by line, without control characters.
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(|line| line.chars().filter(|c| !c.is_control()).collect()).collect()
 }
 
 /// A person's text on one line: line breaks and control characters become single spaces, so that

@@ -9,5 +9,6 @@
 pub mod address;
 pub mod channel;
 pub mod compose;
+pub mod look;
 pub mod outbox;
 pub mod smtp;

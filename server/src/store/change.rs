@@ -7,6 +7,7 @@
 
 use super::{
     Store, StoreError,
+    afterwards::{Decision, Ruling, insert_decision},
     db::{Tx, within},
     error::one_row,
     record::{JobRow, Record, load},
@@ -14,7 +15,7 @@ use super::{
 use crate::{
     bus::{Bus, JobChanged},
     id::JobId,
-    job::Hold,
+    job::{Hold, Spec},
     words,
 };
 use app::contract::{Change, Effect, Job, NotDone, Outcome, Phase, StepState, changes};
@@ -33,7 +34,9 @@ pub struct JobTx {
     pub(super) lease: Option<(String, DateTime<Utc>)>,
     pub(super) cancel: Option<(DateTime<Utc>, String)>,
     targets: HashMap<u32, String>,
-    notes: Vec<String>,
+    /// Each with the number of the effect that it is about.
+    notes: Vec<(Option<u32>, String)>,
+    decisions: Vec<(u32, Decision)>,
     bus: Bus,
 }
 
@@ -51,6 +54,7 @@ impl Store {
             now: self.clock.now(),
             targets: HashMap::new(),
             notes: Vec::new(),
+            decisions: Vec::new(),
             bus: self.bus.clone(),
         }))
     }
@@ -69,15 +73,40 @@ impl JobTx {
 
     /// Adds a sentence to the history.
     pub fn note(&mut self, sentence: String) {
-        self.notes.push(sentence);
+        self.notes.push((None, sentence));
+    }
+
+    /// Adds a sentence to the history of an effect.
+    pub fn note_on(&mut self, number: u32, sentence: String) {
+        self.notes.push((Some(number), sentence));
+    }
+
+    /// Writes down who decides what about an effect, and why.
+    pub(super) fn decide(&mut self, number: u32, ruling: Ruling, by: &str, reason: &str) {
+        self.note_on(number, format!("{by} decided: {}. {reason}", ruling.words()));
+        self.decisions.push((number, Decision { at: self.now, by: by.to_owned(), ruling, reason: reason.to_owned() }));
     }
 
     /// Stores what differs and tells the bus. Returns the new version, or the old one where nothing differs.
     pub async fn commit(mut self) -> Result<i64, StoreError> {
+        let version = self.write().await?;
+        self.end(version).await
+    }
+
+    /// Commits what [`JobTx::write`] has written, and what the caller has added to it.
+    pub(super) async fn end(self, version: i64) -> Result<i64, StoreError> {
+        self.tx.commit().await?;
+        if version != self.before.row.version {
+            self.bus.publish(JobChanged { id: self.before.row.id, version });
+        }
+        Ok(version)
+    }
+
+    /// Stores what differs, inside the transaction.
+    pub(super) async fn write(&mut self) -> Result<i64, StoreError> {
         let found = changes(&self.before.job, &self.job);
         let row = &self.before.row;
         if self.job == self.before.job && self.notes.is_empty() && self.lease_unchanged() {
-            self.tx.commit().await?;
             return Ok(row.version);
         }
         let (id, version, now) = (row.id, row.version, self.now);
@@ -118,11 +147,12 @@ impl JobTx {
             let entry = self.describe(*change);
             remember(&mut self.tx, id, now, effect, &entry).await?;
         }
-        for note in std::mem::take(&mut self.notes) {
-            remember(&mut self.tx, id, now, None, &note).await?;
+        for (effect, note) in std::mem::take(&mut self.notes) {
+            remember(&mut self.tx, id, now, effect, &note).await?;
         }
-        self.tx.commit().await?;
-        self.bus.publish(JobChanged { id, version: version + 1 });
+        for (number, decision) in std::mem::take(&mut self.decisions) {
+            insert_decision(&mut self.tx, id, number, &decision).await?;
+        }
         Ok(version + 1)
     }
 
@@ -164,7 +194,8 @@ impl JobTx {
             match &earlier {
                 None => {
                     let target = self.targets.get(&effect.number).cloned().unwrap_or_default();
-                    insert_effect(&mut self.tx, id, &effect, &target, None, now).await?;
+                    let about = About::of(&self.before.row.spec, &self.before.row.owner_email);
+                    insert_effect(&mut self.tx, id, &effect, (&target, None), about, now).await?;
                 }
                 Some(earlier) if *earlier == effect => continue,
                 Some(_) => {
@@ -233,7 +264,7 @@ impl JobTx {
             },
             Change::Effect { number, kind, outcome } => {
                 let target = self.targets.get(&number).or_else(|| self.before.targets.get(&number));
-                let what = words::effect_name(kind, number, target.map_or("", String::as_str));
+                let what = words::effect_name(self.job.kind, kind, number, target.map_or("", String::as_str));
                 format!("{what}: {}", words::outcome(kind, outcome))
             }
         }
@@ -244,22 +275,39 @@ impl JobTx {
     }
 }
 
+/// What an effect's row says about its job, so that it can still be understood when the job is deleted.
+#[derive(Clone, Copy)]
+pub(super) struct About<'a> {
+    spec: &'a Spec,
+    owner_email: &'a str,
+}
+
+impl<'a> About<'a> {
+    pub(super) fn of(spec: &'a Spec, owner_email: &'a str) -> Self {
+        Self { spec, owner_email }
+    }
+}
+
+/// Adds the row of an effect. What it is aimed at comes with the Message-ID, for e-mails.
 pub(super) async fn insert_effect(
     tx: &mut Tx,
     job: JobId,
     effect: &Effect,
-    target: &str,
-    message_id: Option<String>,
+    (target, message_id): (&str, Option<String>),
+    about: About<'_>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
+    let About { spec, owner_email } = about;
     within!(*tx, conn => {
         sqlx::query(
-            "insert into effects (job_id, number, kind, outcome, not_done, attempts, epoch, evidence, target, message_id, created_at, changed_at)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)",
+            "insert into effects (job_id, number, kind, outcome, not_done, attempts, epoch, evidence, target, message_id,
+                                  job_kind, job_title, job_month, owner_email, created_at, changed_at)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15)",
         )
         .bind(job).bind(i64::from(effect.number)).bind(effect.kind.name()).bind(effect.outcome.name())
         .bind(effect.not_done.map(NotDone::name)).bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch))
-        .bind(&effect.evidence).bind(target).bind(message_id).bind(now)
+        .bind(&effect.evidence).bind(target).bind(message_id)
+        .bind(spec.task.kind().name()).bind(&spec.title).bind(spec.month.to_string()).bind(owner_email).bind(now)
         .execute(conn)
         .await
     })?;

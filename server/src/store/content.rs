@@ -48,6 +48,10 @@ pub struct Report {
     pub html: String,
     pub provenance: String,
     pub created_at: DateTime<Utc>,
+    /// When it was taken back, by whom and why.
+    pub withdrawn_at: Option<DateTime<Utc>>,
+    pub withdrawn_by: Option<String>,
+    pub withdrawn_why: Option<String>,
 }
 
 #[derive(FromRow)]
@@ -215,7 +219,9 @@ impl Store {
     /// A report by its id.
     pub async fn report(&self, id: ReportId) -> Result<Option<Report>, StoreError> {
         Ok(read!(self.db, conn => {
-            sqlx::query_as("select id, job_id, title, markdown, html, provenance, created_at from reports where id = $1")
+            sqlx::query_as("select id, job_id, title, markdown, html, provenance, created_at, withdrawn_at, withdrawn_by, withdrawn_why
+                 from reports where id = $1",
+            )
                 .bind(id).fetch_optional(conn).await
         })?)
     }
@@ -223,7 +229,9 @@ impl Store {
     /// The report of a job, once it is saved.
     pub async fn report_of_job(&self, job: JobId) -> Result<Option<Report>, StoreError> {
         Ok(read!(self.db, conn => {
-            sqlx::query_as("select id, job_id, title, markdown, html, provenance, created_at from reports where job_id = $1")
+            sqlx::query_as("select id, job_id, title, markdown, html, provenance, created_at, withdrawn_at, withdrawn_by, withdrawn_why
+                 from reports where job_id = $1",
+            )
                 .bind(job).fetch_optional(conn).await
         })?)
     }

@@ -7,9 +7,9 @@ use super::{
     Store, StoreError,
     db::{read, within},
 };
-use crate::{id::JobId, job::full_title};
+use crate::{id::JobId, job::job_title};
 use app::{
-    contract::{EffectKind, NotDone, Outcome},
+    contract::{EffectKind, JobKind, NotDone, Outcome},
     model::Month,
 };
 use chrono::{DateTime, Utc};
@@ -68,17 +68,15 @@ pub struct EffectEntry {
     /// When it was intended.
     pub created_at: DateTime<Utc>,
     pub changed_at: DateTime<Utc>,
-    /// `None` when the job is deleted.
-    pub job: Option<EffectJob>,
-}
-
-/// What the history shows of an effect's job.
-#[derive(Debug, Clone)]
-pub struct EffectJob {
-    /// With the month.
-    pub title: String,
+    pub job_kind: JobKind,
+    /// What the job is called, with the month.
+    pub job_title: String,
+    /// The month that the report is about.
     pub month: Month,
+    /// Whose job it is, or was.
     pub owner_email: String,
+    /// Whether the job is still there.
+    pub job_exists: bool,
 }
 
 /// One effect with its attempts and what was recorded about it, oldest first.
@@ -113,9 +111,11 @@ struct Columns {
     message_id: Option<String>,
     created_at: DateTime<Utc>,
     changed_at: DateTime<Utc>,
-    job_title: Option<String>,
-    job_month: Option<String>,
-    owner_email: Option<String>,
+    job_kind: String,
+    job_title: String,
+    job_month: String,
+    owner_email: String,
+    job_exists: bool,
 }
 
 #[derive(FromRow)]
@@ -132,10 +132,10 @@ struct AttemptColumns {
 macro_rules! select {
     ($($rest:literal),+) => {
         concat!(
-            "select effects.job_id, number, kind, outcome, not_done, attempts, evidence, target, message_id, effects.created_at,
-                    changed_at, jobs.title as job_title, jobs.month as job_month, users.email as owner_email
-             from effects left join jobs on jobs.id = effects.job_id left join users on users.id = jobs.owner_id
-             where ", $($rest),+
+            "select job_id, number, kind, outcome, not_done, attempts, evidence, target, message_id, created_at, changed_at,
+                    job_kind, job_title, job_month, owner_email,
+                    exists (select 1 from jobs where jobs.id = effects.job_id) as job_exists
+             from effects where ", $($rest),+
         )
     };
 }
@@ -145,9 +145,9 @@ macro_rules! filtered {
     ($condition:literal, $order:literal) => {
         select!(
             $condition,
-            " and ($1 is null or outcome = $1) and ($2 is null or kind = $2) and ($3 is null or effects.job_id = $3)
-              and ($4 is null or users.email = $4) and ($5 is null or (kind = 'email' and lower(target) = $5))
-              and ($6 is null or jobs.month = $6) and ($7 is null or changed_at >= $7) and ($8 is null or changed_at < $8)
+            " and ($1 is null or outcome = $1) and ($2 is null or kind = $2) and ($3 is null or job_id = $3)
+              and ($4 is null or owner_email = $4) and ($5 is null or (kind = 'email' and lower(target) = $5))
+              and ($6 is null or job_month = $6) and ($7 is null or changed_at >= $7) and ($8 is null or changed_at < $8)
               and ($9 is null or message_id = $9)
               order by ",
             $order,
@@ -175,17 +175,17 @@ macro_rules! bind {
 
 const OPEN: &str = filtered!(
     "outcome in ('in_flight', 'in_doubt', 'unconfirmed')
-     and ($11 is null or (changed_at, effects.job_id, number) < ($11, $12, $13))",
-    "changed_at desc, effects.job_id desc, number desc"
+     and ($11 is null or (changed_at, job_id, number) < ($11, $12, $13))",
+    "changed_at desc, job_id desc, number desc"
 );
 const SETTLED: &str = filtered!(
     "outcome in ('done', 'not_done', 'not_started') and (outcome <> 'not_started' or $1 is not null)
-     and ($11 is null or (changed_at, effects.job_id, number) < ($11, $12, $13))",
-    "changed_at desc, effects.job_id desc, number desc"
+     and ($11 is null or (changed_at, job_id, number) < ($11, $12, $13))",
+    "changed_at desc, job_id desc, number desc"
 );
 const BY_JOB: &str = filtered!(
-    "(outcome <> 'not_started' or $1 is not null) and ($11 is null or (effects.job_id, number) < ($11, $12))",
-    "effects.job_id desc, number desc"
+    "(outcome <> 'not_started' or $1 is not null) and ($11 is null or (job_id, number) < ($11, $12))",
+    "job_id desc, number desc"
 );
 
 impl Store {
@@ -233,7 +233,7 @@ impl Store {
     pub async fn effect(&self, job: JobId, number: u32) -> Result<Option<EffectRecord>, StoreError> {
         let mut tx = self.db.snapshot().await?;
         let found: Option<Columns> = within!(tx, conn => {
-            sqlx::query_as(select!("effects.job_id = $1 and number = $2"))
+            sqlx::query_as(select!("job_id = $1 and number = $2"))
                 .bind(job).bind(i64::from(number)).fetch_optional(conn).await
         })?;
         let Some(found) = found else { return Ok(None) };
@@ -296,13 +296,8 @@ fn entry(row: Columns) -> Result<EffectEntry, StoreError> {
         None => None,
         Some(name) => Some(NotDone::from_name(name).ok_or_else(|| wrong("not_done"))?),
     };
-    let job = match (row.job_title, row.job_month, row.owner_email) {
-        (Some(title), Some(month), Some(owner_email)) => {
-            let month = month.parse().map_err(|_| wrong("job_month"))?;
-            Some(EffectJob { title: full_title(&title, month), month, owner_email })
-        }
-        _ => None,
-    };
+    let job_kind = JobKind::from_name(&row.job_kind).ok_or_else(|| wrong("job_kind"))?;
+    let month: Month = row.job_month.parse().map_err(|_| wrong("job_month"))?;
     Ok(EffectEntry {
         number: u32::try_from(row.number).map_err(|_| wrong("number"))?,
         kind: EffectKind::from_name(&row.kind).ok_or_else(|| wrong("kind"))?,
@@ -315,6 +310,10 @@ fn entry(row: Columns) -> Result<EffectEntry, StoreError> {
         message_id: row.message_id,
         created_at: row.created_at,
         changed_at: row.changed_at,
-        job,
+        job_kind,
+        job_title: job_title(job_kind, &row.job_title, month),
+        month,
+        owner_email: row.owner_email,
+        job_exists: row.job_exists,
     })
 }

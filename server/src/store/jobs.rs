@@ -2,16 +2,16 @@
 
 use super::{
     Store, StoreError,
-    change::{insert_effect, remember},
-    db::{read, within},
+    change::{About, insert_effect, remember},
+    db::{Tx, read, within},
     record::{Record, load},
 };
 use crate::{
     bus::JobChanged,
     id::{JobId, RequestKey, UserId},
-    job::{Hold, Spec},
+    job::{Hold, Spec, Task},
 };
-use app::contract::{CancelAnswer, EffectKind, Epoch, Job, Phase, Recovery, StepKind};
+use app::contract::{CancelAnswer, EffectKind, Epoch, Job, JobKind, Phase, Recovery, StepKind};
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// What a worker holds after claiming a job.
@@ -49,9 +49,25 @@ impl Heartbeat {
 impl Store {
     /// Creates a job, or finds the one that this request has already made.
     pub async fn create_job(&self, owner: UserId, key: RequestKey, spec: &Spec) -> Result<(JobId, bool), StoreError> {
-        let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        let existing: Option<JobId> = within!(tx, conn => {
+        let (id, is_new) = self.create_job_within(&mut tx, owner, key, spec).await?;
+        if is_new {
+            tx.commit().await?;
+            self.bus.publish(JobChanged { id, version: 1 });
+        }
+        Ok((id, is_new))
+    }
+
+    /// Like [`Store::create_job`], in a transaction that the caller commits.
+    pub(super) async fn create_job_within(
+        &self,
+        tx: &mut Tx,
+        owner: UserId,
+        key: RequestKey,
+        spec: &Spec,
+    ) -> Result<(JobId, bool), StoreError> {
+        let now = self.clock.now();
+        let existing: Option<JobId> = within!(*tx, conn => {
             sqlx::query_scalar("select id from jobs where owner_id = $1 and request_key = $2")
                 .bind(owner)
                 .bind(key)
@@ -63,20 +79,26 @@ impl Store {
         }
         let id = JobId::new();
         let recipients = u32::try_from(spec.recipients.len()).unwrap_or(u32::MAX);
-        let job = Job::create(recipients, spec.hold != Hold::None);
+        let job = match spec.task.kind() {
+            JobKind::Report => Job::create(recipients, spec.hold != Hold::None),
+            kind => Job::create_mailing(kind, recipients),
+        };
         let spec_json = serde_json::to_string(spec)?;
-        within!(tx, conn => {
+        within!(*tx, conn => {
             sqlx::query(
-                "insert into jobs (id, owner_id, request_key, title, month, spec, phase, version, epoch, lost_claims, created_at)
-                 values ($1, $2, $3, $4, $5, $6, $7, 1, 0, 0, $8)",
+                "insert into jobs (id, owner_id, request_key, title, month, spec, phase, version, epoch, lost_claims, created_at, about_job)
+                 values ($1, $2, $3, $4, $5, $6, $7, 1, 0, 0, $8, $9)",
             )
             .bind(id).bind(owner).bind(key).bind(&spec.title).bind(spec.month.to_string()).bind(spec_json)
-            .bind(job.phase.name()).bind(now)
+            .bind(job.phase.name()).bind(now).bind(spec.task.about())
             .execute(conn)
             .await
         })?;
+        let owner_email: String = within!(*tx, conn => {
+            sqlx::query_scalar("select email from users where id = $1").bind(owner).fetch_one(conn).await
+        })?;
         for (position, step) in (0_i64..).zip(&job.steps) {
-            within!(tx, conn => {
+            within!(*tx, conn => {
                 sqlx::query("insert into steps (job_id, position, kind, state, done, total) values ($1, $2, $3, $4, 0, 0)")
                     .bind(id).bind(position).bind(step.kind.name()).bind(step.state.name())
                     .execute(conn)
@@ -85,16 +107,16 @@ impl Store {
         }
         let mut recipients = spec.recipients.iter();
         for effect in &job.effects {
-            let (target, message_id) = match effect.kind {
-                EffectKind::Email => (recipients.next().cloned().unwrap_or_default(), Some(self.new_message_id())),
-                EffectKind::Report => (spec.title.clone(), None),
-                EffectKind::ModelCall => (String::new(), None),
+            let (target, message_id) = match (effect.kind, &spec.task) {
+                (EffectKind::Email, Task::SecondCopy { about, number }) => {
+                    (recipients.next().cloned().unwrap_or_default(), message_id_of(tx, *about, *number).await?)
+                }
+                (EffectKind::Email, _) => (recipients.next().cloned().unwrap_or_default(), Some(self.new_message_id())),
+                _ => (spec.title.clone(), None),
             };
-            insert_effect(&mut tx, id, effect, &target, message_id, now).await?;
+            insert_effect(tx, id, effect, (&target, message_id), About::of(spec, &owner_email), now).await?;
         }
-        remember(&mut tx, id, now, None, "Created").await?;
-        tx.commit().await?;
-        self.bus.publish(JobChanged { id, version: 1 });
+        remember(tx, id, now, None, "Created").await?;
         Ok((id, true))
     }
 
@@ -297,4 +319,12 @@ impl Store {
         change.commit().await?;
         Ok(Some(ended))
     }
+}
+
+async fn message_id_of(tx: &mut Tx, job: JobId, number: u32) -> Result<Option<String>, StoreError> {
+    Ok(within!(*tx, conn => {
+        sqlx::query_scalar("select message_id from effects where job_id = $1 and number = $2")
+            .bind(job).bind(i64::from(number)).fetch_optional(conn).await
+    })?
+    .flatten())
 }

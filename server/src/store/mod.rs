@@ -1,5 +1,6 @@
 //! All SQL, one file per aggregate. Nothing outside this module knows which database there is.
 
+mod afterwards;
 mod change;
 mod content;
 pub(crate) mod db;
@@ -7,18 +8,21 @@ mod effects;
 mod error;
 mod forms;
 mod jobs;
+mod looks;
 mod record;
 mod sessions;
 mod sign_in_failures;
 mod tokens;
 mod users;
 
+pub use afterwards::{Decision, Mailing, Ruling};
 pub use change::JobTx;
 pub use content::{CollectedDocument, Message, Report};
-pub use effects::{Attempt, EffectEntry, EffectFilter, EffectJob, EffectPart, EffectPlace, EffectRecord};
+pub use effects::{Attempt, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord};
 pub use error::StoreError;
 pub use forms::{NewUpload, Upload};
 pub use jobs::{Claim, Heartbeat};
+pub use looks::{DueLook, LookRecord, LookResult};
 pub use record::{JobRow, Record, StepTimes};
 pub use sessions::{SESSION_LIFETIME, SessionLine, SignedInSession};
 pub use tokens::TokenLine;

@@ -132,6 +132,8 @@ pub(super) async fn load(tx: &mut Tx, id: JobId) -> Result<Option<Record>, Store
 fn assemble(columns: JobColumns, steps: &[StepColumns], effects: Vec<EffectColumns>) -> Result<Record, StoreError> {
     let row_name = columns.id.to_string();
     let wrong = |table, column| StoreError::Inconsistent { table, column, row: row_name.clone() };
+    let spec: Spec = serde_json::from_str(&columns.spec).map_err(|_| wrong("jobs", "spec"))?;
+    let kind = spec.task.kind();
     let times = steps.iter().map(|step| StepTimes { started_at: step.started_at, ended_at: step.ended_at }).collect();
     let steps: Vec<Step> = steps
         .iter()
@@ -145,8 +147,7 @@ fn assemble(columns: JobColumns, steps: &[StepColumns], effects: Vec<EffectColum
         })
         .collect::<Result<_, StoreError>>()?;
     let has_hold = steps.iter().any(|step| step.kind == StepKind::Hold);
-    let expected = StepKind::ALL.iter().copied().filter(|kind| has_hold || *kind != StepKind::Hold);
-    if !steps.iter().map(|step| step.kind).eq(expected) {
+    if !steps.iter().map(|step| step.kind).eq(Job::course(kind, has_hold)) {
         return Err(wrong("steps", "position"));
     }
 
@@ -180,6 +181,7 @@ fn assemble(columns: JobColumns, steps: &[StepColumns], effects: Vec<EffectColum
         _ => return Err(wrong("jobs", "failure")),
     };
     let job = Job {
+        kind,
         phase: Phase::from_name(&columns.phase).ok_or_else(|| wrong("jobs", "phase"))?,
         epoch: small(columns.epoch).ok_or_else(|| wrong("jobs", "epoch"))?,
         leased: columns.lease_owner.is_some(),
@@ -194,7 +196,7 @@ fn assemble(columns: JobColumns, steps: &[StepColumns], effects: Vec<EffectColum
         owner_id: columns.owner_id,
         request_key: columns.request_key,
         owner_email: columns.owner_email,
-        spec: serde_json::from_str(&columns.spec).map_err(|_| wrong("jobs", "spec"))?,
+        spec,
         version: columns.version,
         lease_owner: columns.lease_owner,
         lease_expires_at: columns.lease_expires_at,

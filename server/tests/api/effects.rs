@@ -283,9 +283,11 @@ async fn add_old_effects(instance: &Instance, open: i64, settled: i64) {
     let mut raw = instance.raw().await;
     query(
         "with recursive n (i) as (select 1 union all select i + 1 from n where i < $1 + $2)
-         insert into effects (job_id, number, kind, outcome, attempts, epoch, evidence, target, created_at, changed_at)
+         insert into effects (job_id, number, kind, outcome, attempts, epoch, evidence, target, created_at, changed_at,
+                              job_kind, job_title, job_month, owner_email)
          select randomblob(16), 1, 'model_call', case when i <= $1 then 'unconfirmed' else 'done' end, 1, 1, 'answered', 'm' || i,
-                '2026-06-01T08:00:00+00:00', case when i % 2 then '2026-06-01T08:00:00+00:00' else '2026-06-01T08:00:00.500+00:00' end from n",
+                '2026-06-01T08:00:00+00:00', case when i % 2 then '2026-06-01T08:00:00+00:00' else '2026-06-01T08:00:00.500+00:00' end,
+                'report', 'Minutes', '2026-05', 'ada@example.org' from n",
     )
     .bind(open)
     .bind(settled)
@@ -393,7 +395,10 @@ async fn the_effects_of_a_deleted_job_stay() {
     let query = format!("job={}", office.doubtful);
     assert_eq!(office.found(&admin, &query).await, ["doubtful/2", "doubtful/3", "doubtful/1"]);
     let told = admin.get(&format!("/api/v1/effects/{}/3", office.doubtful)).await.json();
-    assert_eq!((&told["job_title"], &told["job_path"], &told["owner"]), (&json!("a deleted job"), &json!(null), &json!(null)));
+    assert_eq!(
+        (&told["job_title"], &told["job_path"], &told["owner"]),
+        (&json!("Minutes, June 2026"), &json!(null), &json!("ada@example.org"))
+    );
     assert_eq!((told["attempts"].as_array().unwrap().len(), told["history"].as_array().unwrap().len()), (2, 4));
     let left: i64 = sqlx::query_scalar("select count(*) from history where job_id = $1 and effect is null")
         .bind(office.doubtful)

@@ -15,6 +15,7 @@ fn notice() -> Notice {
         requested_by: "Bert O'Hara".into(),
         job: Uuid::from_u128(7),
         message_id: message_id(0xfeed, "recount.example.org"),
+        correction: None,
         date: DateTime::from_timestamp(1_782_900_000, 0).expect("a time"),
     }
 }

@@ -56,8 +56,9 @@ async fn there_is_one_live_attempt_for_a_message() {
 #[tokio::test]
 async fn there_is_one_message_for_a_recipient() {
     let (_instance, claim, mut raw) = mailing().await;
-    let second = "insert into effects (job_id, number, kind, outcome, attempts, epoch, target, created_at, changed_at)
-                  values ($1, 9, 'email', 'not_started', 0, 0, 'anna@example.org', 'now', 'now')";
+    let second = "insert into effects (job_id, number, kind, outcome, attempts, epoch, target, created_at, changed_at,
+                                       job_kind, job_title, job_month, owner_email)
+                  values ($1, 9, 'email', 'not_started', 0, 0, 'anna@example.org', 'now', 'now', 'report', '', '2026-06', 'ada@example.org')";
     assert_eq!(refused(&mut raw, claim.id, second).await, "UNIQUE constraint failed: effects.job_id, effects.target");
 }
 

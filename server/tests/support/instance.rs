@@ -13,7 +13,7 @@ use server::{
     bus::changed,
     clock::ManualClock,
     id::{JobId, ReportId, RequestKey, UserId},
-    job::{Hold, SourceSpec, Spec},
+    job::{Hold, SourceSpec, Spec, Task},
     people::{EmailAddress, Role, password::PasswordHash},
     store::{Claim, NewUser, Record, Store, StoreError},
 };
@@ -93,6 +93,7 @@ impl Instance {
             recipients: recipients.iter().map(|&address| address.to_owned()).collect(),
             instructions: None,
             hold: Hold::None,
+            task: Task::Report,
         }
     }
 

@@ -29,6 +29,7 @@ impl Instance {
             sender: "Recount <r@example.org>".parse().expect("a sender"),
             public_url: "http://recount.test".into(),
             limits: Limits::default(),
+            looks: Arc::default(),
             mail_pauses: NO_PAUSES,
         }
     }

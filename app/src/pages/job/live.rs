@@ -263,7 +263,7 @@ impl Live {
                 Err(refusal @ (AppError::SignInRequired | AppError::Forbidden | AppError::NotFound)) => {
                     let _ = self.press.try_set(Press::Answered(refusal.to_string()));
                 }
-                Err(AppError::Invalid(_) | AppError::Unreachable | AppError::Internal) => {
+                Err(_) => {
                     if self.press.try_get_untracked() == Some(Press::Sent) {
                         self.check_cancel();
                     }

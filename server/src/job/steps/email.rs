@@ -6,7 +6,7 @@
 
 use crate::{
     job::{
-        mailing::{notice, outgoing},
+        mailing::{notices, outgoing},
         reconcile,
         run::{StepError, Work},
     },
@@ -16,7 +16,7 @@ use crate::{
     },
     store::{Message, Record, StoreError},
 };
-use app::contract::{Effect, NotDone, Outcome, Refusal, StepKind, Verdict};
+use app::contract::{Effect, JobKind, NotDone, Outcome, Refusal, StepKind, Verdict};
 use async_trait::async_trait;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -46,19 +46,19 @@ async fn record(work: &Work) -> Result<Record, StepError> {
     work.services.store.job(work.claim.id).await?.ok_or(StepError::Stopped)
 }
 
-/// Renders every message before the first attempt at any. What is stored already stays.
+/// Renders every message before the first attempt at any. What is stored already stays; a second copy's was stored with it.
 async fn render_messages(work: &Work) -> Result<(), StepError> {
     let services = &work.services;
     let record = record(work).await?;
-    let report = services
-        .store
-        .report_of_job(work.claim.id)
-        .await?
-        .ok_or_else(|| StepError::Failed("The saved report is missing, so there is nothing to link to.".into()))?;
+    let total = record.job.emails().count();
+    if record.job.kind == JobKind::SecondCopy {
+        return work.progress(0, total).await;
+    }
+    let notices = notices(services, &record).await?.ok_or_else(|| {
+        StepError::Failed("The report, or a recipient's address, cannot be read any more. Start the report again.".into())
+    })?;
     let mut messages = Vec::new();
-    for email in record.job.emails() {
-        let notice = notice(services, &record, &report, email.number)
-            .ok_or_else(|| StepError::Failed("A recipient's address cannot be read any more. Start the report again.".into()))?;
+    for (number, notice) in notices {
         let composed = compose(&notice).map_err(|error| StepError::Failed(error.to_string()))?;
         let message = Message {
             sender: services.sender.email.to_string(),
@@ -67,7 +67,7 @@ async fn render_messages(work: &Work) -> Result<(), StepError> {
             sha256: composed.sha256.to_vec(),
             bytes: composed.bytes,
         };
-        messages.push((email.number, message));
+        messages.push((number, message));
     }
     let mut change = work.change().await?;
     change.job.may_go_on(work.claim.epoch)?;
@@ -75,7 +75,6 @@ async fn render_messages(work: &Work) -> Result<(), StepError> {
         change.insert_message(*number, message).await?;
     }
     change.commit().await?;
-    let total = record.job.emails().count();
     work.progress(0, total).await
 }
 

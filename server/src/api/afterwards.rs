@@ -1,0 +1,150 @@
+//! What follows a job, and what need not be waited for: withdrawal, correction, second copy, deletion, accounting, and what a
+//! person saw of an unconfirmed e-mail.
+
+use super::idempotency_key;
+use crate::{
+    desk::{Desk, Done, parse_id},
+    http::{AppState, problem::Problem, session::SignedIn},
+    id::JobId,
+};
+use app::{
+    model::{EffectView, JobView, Said},
+    ports::Pages,
+};
+use axum::{
+    Json, Router,
+    extract::{Path, State, rejection::JsonRejection},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::{post, put},
+};
+use serde::Deserialize;
+
+/// The routes.
+pub fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/api/v1/jobs/{id}/accounting", put(account_now))
+        .route("/api/v1/jobs/{id}/withdrawal", put(withdraw))
+        .route("/api/v1/jobs/{id}/deletion", put(delete))
+        .route("/api/v1/jobs/{id}/corrections", post(correct))
+        .route("/api/v1/jobs/{id}/emails/{number}/second-copies", post(send_again))
+        .route("/api/v1/effects/{job}/{number}/decision", put(decide))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reason {
+    why: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Correction {
+    text: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SecondCopy {
+    why: String,
+    /// The caller knows that the recipient may get the message twice.
+    #[serde(default)]
+    may_duplicate: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Decision {
+    accepted: bool,
+    /// What the person saw.
+    seen: String,
+}
+
+type Body<T> = Result<Json<T>, JsonRejection>;
+
+fn read<T>(body: Body<T>) -> Result<T, Problem> {
+    body.map(|Json(value)| value).map_err(|rejection| Problem::bad_request(rejection.body_text()))
+}
+
+/// Turns what was not done into a problem.
+fn done<T>(result: Done<T>) -> Result<T, Problem> {
+    result?.map_err(|said| match said {
+        Said::ReasonMissing | Said::ReasonTooLong => Problem::bad_request(said.sentence()),
+        Said::NotSure => Problem::bad_request(
+            "The first message may have been accepted. Say \"may_duplicate\": true if a second one is wanted all the same.",
+        ),
+        _ => Problem::conflict(said.sentence()),
+    })
+}
+
+async fn account_now(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+    body: Body<Reason>,
+) -> Result<Json<JobView>, Problem> {
+    done(desk.account_now(&who, parse_id(&id)?, &read(body)?.why).await)?;
+    Ok(Json(Pages::job(&desk, &who, id).await?))
+}
+
+async fn withdraw(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+    body: Body<Reason>,
+) -> Result<Json<JobView>, Problem> {
+    done(desk.withdraw_report(&who, parse_id(&id)?, &read(body)?.why).await)?;
+    Ok(Json(Pages::job(&desk, &who, id).await?))
+}
+
+/// 204: from now on the job is not found.
+async fn delete(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+    body: Body<Reason>,
+) -> Result<StatusCode, Problem> {
+    done(desk.delete_job(&who, parse_id(&id)?, &read(body)?.why).await)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn correct(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body<Correction>,
+) -> Result<Response, Problem> {
+    let key = idempotency_key(&headers)?;
+    let mailing = done(desk.correct(&who, parse_id(&id)?, key, &read(body)?.text).await)?;
+    created(&desk, &who, mailing).await
+}
+
+async fn send_again(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path((id, number)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body<SecondCopy>,
+) -> Result<Response, Problem> {
+    let (key, SecondCopy { why, may_duplicate }) = (idempotency_key(&headers)?, read(body)?);
+    let mailing = done(desk.send_again(&who, parse_id(&id)?, parse_id(&number)?, key, &why, may_duplicate).await)?;
+    created(&desk, &who, mailing).await
+}
+
+/// 201 with the job of the mailing; a repetition answers the same.
+async fn created(desk: &Desk, who: &app::model::Viewer, id: JobId) -> Result<Response, Problem> {
+    let job = desk.show_job(who, id).await?;
+    Ok((StatusCode::CREATED, [(header::LOCATION, format!("/api/v1/jobs/{id}"))], Json(job)).into_response())
+}
+
+async fn decide(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path((job, number)): Path<(String, String)>,
+    body: Body<Decision>,
+) -> Result<Json<EffectView>, Problem> {
+    let Decision { accepted, seen } = read(body)?;
+    done(desk.settle_effect(&who, parse_id(&job)?, parse_id(&number)?, accepted, &seen).await)?;
+    Ok(Json(Pages::effect(&desk, &who, job, number).await?))
+}

@@ -1,0 +1,245 @@
+//! What people do about a job after its end, or instead of waiting for it: who may, what has to be said for it, and what the
+//! page offers.
+//!
+//! Owners and administrators withdraw, correct, send again and delete. To say what became of an unconfirmed e-mail, and to
+//! account for a job without its worker, takes an administrator (CONTRACT.md, section 7).
+
+use super::{
+    Desk, DeskError,
+    view::{Reader, moment},
+};
+use crate::{
+    id::{JobId, RequestKey},
+    job::Task,
+    store::{Mailing, Record, Report, StoreError},
+    words,
+};
+use app::{
+    contract::{Effect, JobKind, Outcome, Phase, headline},
+    error::AppError,
+    model::{
+        AboutView, AccountNowOffer, AfterwardsView, CorrectionOffer, JobView, MailingLine, Said, SecondCopyOffer, Viewer,
+        WithdrawnView,
+    },
+};
+use uuid::Uuid;
+
+/// The longest reason, in characters.
+pub const MAX_REASON: usize = 1_000;
+/// The longest correction, in characters.
+pub const MAX_CORRECTION: usize = 4_000;
+
+/// What was done, or why nothing was.
+pub type Done<T> = Result<Result<T, Said>, DeskError>;
+
+/// A text that somebody must write, without the blanks around it.
+fn text(typed: &str, longest: usize) -> Result<&str, Said> {
+    match typed.trim() {
+        "" => Err(Said::ReasonMissing),
+        long if long.chars().count() > longest => Err(Said::ReasonTooLong),
+        text => Ok(text),
+    }
+}
+
+fn admins_only(who: &Viewer) -> Result<(), AppError> {
+    if who.is_admin { Ok(()) } else { Err(AppError::Forbidden) }
+}
+
+/// A transition that the record does not allow any more is no error: somebody else was quicker.
+fn moved_on(result: Result<Option<()>, StoreError>) -> Done<()> {
+    match result {
+        Ok(Some(())) => Ok(Ok(())),
+        Ok(None) => Err(AppError::NotFound.into()),
+        Err(StoreError::Refused(_)) => Ok(Err(Said::MovedOn)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A report that was taken back.
+pub(super) fn withdrawn(report: &Report, reader: &Reader) -> Option<WithdrawnView> {
+    let at = report.withdrawn_at?;
+    Some(WithdrawnView {
+        at: moment(at, reader.zone),
+        by: report.withdrawn_by.as_deref().map(|by| reader.name(by).to_owned()).unwrap_or_default(),
+        why: report.withdrawn_why.clone().unwrap_or_default(),
+    })
+}
+
+/// The key of the next mailing about a job: the same until one is made, so that a form that is sent twice makes one.
+fn mailing_key(job: JobId, what: &str, made: usize) -> String {
+    Uuid::new_v5(&job.0, format!("{what} {made}").as_bytes()).to_string()
+}
+
+/// The offer to send a message a second time, where that makes sense.
+pub(super) fn second_copy(record: &Record, effect: &Effect, mailings: &[Record]) -> Option<SecondCopyOffer> {
+    let number = effect.number;
+    let wanted = record.job.phase.is_final()
+        && !record.job.is_withdrawn()
+        && effect.attempts > 0
+        && matches!(effect.outcome, Outcome::Unconfirmed | Outcome::NotDone);
+    let same = |mailing: &&Record| mailing.row.spec.task == Task::SecondCopy { about: record.row.id, number };
+    let made = mailings.iter().filter(same).count();
+    let under_way = mailings.iter().filter(same).any(|mailing| !mailing.job.phase.is_final());
+    (wanted && !under_way).then(|| SecondCopyOffer {
+        number,
+        request_key: mailing_key(record.row.id, &format!("second copy of {number}"), made),
+        to: record.targets.get(&number).cloned().unwrap_or_default(),
+        may_duplicate: effect.outcome == Outcome::Unconfirmed,
+    })
+}
+
+impl Desk {
+    /// Adds to a job's view what came after it and what may still be done.
+    pub(super) async fn add_afterwards(
+        &self,
+        who: &Viewer,
+        record: &Record,
+        reader: &Reader,
+        view: &mut JobView,
+    ) -> Result<(), DeskError> {
+        let (id, job) = (record.row.id, &record.job);
+        if job.phase == Phase::Stopping {
+            view.waiting_since = record.row.cancel_requested_at.map(|at| moment(at, reader.zone));
+            view.account_now = who.is_admin.then(|| AccountNowOffer { consequence: consequence(record) });
+        }
+        if let Some(about) = record.row.spec.task.about() {
+            let title = self.store().job(about).await?.map(|about| about.row.spec.full_title()).unwrap_or_default();
+            let text = match &record.row.spec.task {
+                Task::Correction { text, .. } => Some(text.clone()),
+                Task::Report | Task::SecondCopy { .. } => None,
+            };
+            view.about = Some(AboutView { title, path: format!("/jobs/{about}"), text });
+            return Ok(());
+        }
+        let mailings = self.store().mailings_about(id).await?;
+        view.mailings = mailings.iter().map(|mailing| mailing_line(mailing, reader)).collect();
+        if job.is_withdrawn() {
+            view.withdrawn = self.store().report_of_job(id).await?.as_ref().and_then(|report| withdrawn(report, reader));
+            view.report_path = None;
+        }
+        if !job.phase.is_final() {
+            return Ok(());
+        }
+        let written_to: Vec<String> = job
+            .emails()
+            .filter(|email| matches!(email.outcome, Outcome::Done | Outcome::Unconfirmed))
+            .filter_map(|email| record.targets.get(&email.number).cloned())
+            .collect();
+        let corrections = mailings.iter().filter(|mailing| mailing.job.kind == JobKind::Correction).count();
+        let open = |record: &Record| {
+            !record.job.phase.is_final() || record.job.emails().any(|email| email.outcome == Outcome::Unconfirmed)
+        };
+        view.afterwards = AfterwardsView {
+            may_withdraw: job.report_saved() && !job.is_withdrawn(),
+            correction: (!written_to.is_empty())
+                .then(|| CorrectionOffer { request_key: mailing_key(id, "correction", corrections), recipients: written_to }),
+            second_copies: job.emails().filter_map(|email| second_copy(record, email, &mailings)).collect(),
+            may_delete: !open(record) && !mailings.iter().any(open),
+        };
+        Ok(())
+    }
+
+    /// Accounts for a stopping job without waiting for its worker.
+    pub async fn account_now(&self, who: &Viewer, id: JobId, why: &str) -> Done<()> {
+        admins_only(who)?;
+        self.visible(who, id).await?;
+        match text(why, MAX_REASON) {
+            Ok(why) => moved_on(self.store().account_now(id, &who.email, why).await),
+            Err(said) => Ok(Err(said)),
+        }
+    }
+
+    /// Takes a report back.
+    pub async fn withdraw_report(&self, who: &Viewer, id: JobId, why: &str) -> Done<()> {
+        self.visible(who, id).await?;
+        match text(why, MAX_REASON) {
+            Ok(why) => moved_on(self.store().withdraw_report(id, &who.email, why).await),
+            Err(said) => Ok(Err(said)),
+        }
+    }
+
+    /// Deletes a job with everything that it has made; its effects stay in the history.
+    pub async fn delete_job(&self, who: &Viewer, id: JobId, why: &str) -> Done<()> {
+        self.visible(who, id).await?;
+        match text(why, MAX_REASON) {
+            Ok(why) => moved_on(self.store().delete_job(id, &who.email, why).await),
+            Err(said) => Ok(Err(said)),
+        }
+    }
+
+    /// Says what became of an unconfirmed e-mail.
+    pub async fn settle_effect(&self, who: &Viewer, job: JobId, number: u32, accepted: bool, seen: &str) -> Done<()> {
+        admins_only(who)?;
+        match text(seen, MAX_REASON) {
+            Ok(seen) => moved_on(self.store().settle_by_person(job, number, accepted, &who.email, seen).await),
+            Err(said) => Ok(Err(said)),
+        }
+    }
+
+    /// Writes a correction to everybody who may have got the link; returns its job.
+    pub async fn correct(&self, who: &Viewer, id: JobId, key: RequestKey, says: &str) -> Done<JobId> {
+        self.visible(who, id).await?;
+        match text(says, MAX_CORRECTION) {
+            Ok(says) => {
+                let task = Task::Correction { about: id, text: says.to_owned(), by: who.email.clone() };
+                self.mail_about(who, key, task, "").await
+            }
+            Err(said) => Ok(Err(said)),
+        }
+    }
+
+    /// Sends a message again, byte for byte; returns the job that does it. Where the first one may have been accepted, the
+    /// person must be `sure` that a second one is wanted.
+    pub async fn send_again(&self, who: &Viewer, id: JobId, number: u32, key: RequestKey, why: &str, sure: bool) -> Done<JobId> {
+        let record = self.visible(who, id).await?;
+        let email = record.job.effect(number).ok_or(AppError::NotFound)?;
+        if email.outcome == Outcome::Unconfirmed && !sure {
+            return Ok(Err(Said::NotSure));
+        }
+        match text(why, MAX_REASON) {
+            Ok(why) => self.mail_about(who, key, Task::SecondCopy { about: id, number }, why).await,
+            Err(said) => Ok(Err(said)),
+        }
+    }
+
+    async fn mail_about(&self, who: &Viewer, key: RequestKey, task: Task, why: &str) -> Done<JobId> {
+        Ok(match self.store().order_mailing(key, task, &who.email, why).await? {
+            Mailing::Job(id) => Ok(id),
+            Mailing::NotFound => return Err(AppError::NotFound.into()),
+            Mailing::NotEnded | Mailing::KeyInUse => Err(Said::MovedOn),
+            Mailing::NobodyWasWrittenTo => Err(Said::Nobody),
+            Mailing::Accepted => Err(Said::Accepted),
+            Mailing::OnItsWay => Err(Said::OnItsWay),
+            Mailing::Withdrawn => Err(Said::Withdrawn),
+        })
+    }
+}
+
+/// What nobody could tell any more if a stopping job were accounted for now.
+fn consequence(record: &Record) -> String {
+    let doubtful: Vec<&str> = record
+        .job
+        .emails()
+        .filter(|email| email.outcome == Outcome::InDoubt)
+        .filter_map(|email| record.targets.get(&email.number).map(String::as_str))
+        .collect();
+    if doubtful.is_empty() {
+        "Nothing would be unconfirmed by that: no message has been handed over without an answer.".into()
+    } else {
+        format!("The e-mail to {} would be unconfirmed: it may have been accepted, or not.", doubtful.join(", "))
+    }
+}
+
+fn mailing_line(record: &Record, reader: &Reader) -> MailingLine {
+    let row = &record.row;
+    MailingLine {
+        what: match row.spec.task.kind() {
+            JobKind::SecondCopy => format!("Second copy to {}", row.spec.recipients.join(", ")),
+            JobKind::Correction | JobKind::Report => format!("Correction to {}", row.spec.recipients.join(", ")),
+        },
+        path: format!("/jobs/{}", row.id),
+        mark: words::job_mark(&record.job),
+        headline: headline(&record.job),
+        created: moment(row.created_at, reader.zone),
+    }
+}

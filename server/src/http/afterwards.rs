@@ -1,0 +1,156 @@
+//! The forms about a job that has ended, or whose end nobody will wait for. Plain HTML forms like those of [`super::jobs`]:
+//! each ends in a redirect, which carries the name of a sentence where nothing was done.
+
+use super::{AppState, problem::Problem, session::SignedIn};
+use crate::{
+    desk::{Desk, Done, parse_id},
+    id::{JobId, RequestKey},
+};
+use app::model::{Said, effect_path};
+use axum::{
+    Form, Router,
+    extract::{Path, State, rejection::FormRejection},
+    response::Redirect,
+    routing::post,
+};
+use serde::Deserialize;
+
+/// The routes.
+pub fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/jobs/{id}/accounting", post(account_now))
+        .route("/jobs/{id}/withdrawal", post(withdraw))
+        .route("/jobs/{id}/deletion", post(delete))
+        .route("/jobs/{id}/corrections", post(correct))
+        .route("/jobs/{id}/emails/{number}/second-copies", post(send_again))
+        .route("/admin/effects/{job}/{number}/decision", post(decide))
+}
+
+/// A form with one text.
+#[derive(Debug, Deserialize)]
+struct Reason {
+    #[serde(default)]
+    why: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Correction {
+    key: String,
+    #[serde(default)]
+    text: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct SecondCopy {
+    key: String,
+    #[serde(default)]
+    why: String,
+    /// The box is ticked; browsers leave one out that is not.
+    #[serde(default)]
+    sure: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Decision {
+    /// Which of the two buttons was pressed.
+    outcome: DecidedOutcome,
+    #[serde(default)]
+    seen: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DecidedOutcome {
+    Accepted,
+    NotAccepted,
+}
+
+type Sent<T> = Result<Form<T>, FormRejection>;
+
+/// Back to a page, with a sentence where there is something to say.
+fn back(path: &str, said: Option<Said>) -> Redirect {
+    Redirect::to(&said.map_or_else(|| path.to_owned(), |said| format!("{path}?said={}", said.name())))
+}
+
+fn answer(done: Done<()>, path: &str) -> Result<Redirect, Problem> {
+    Ok(back(path, done?.err()))
+}
+
+fn job_path(id: JobId) -> String {
+    format!("/jobs/{id}")
+}
+
+async fn account_now(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+    form: Sent<Reason>,
+) -> Result<Redirect, Problem> {
+    let id: JobId = parse_id(&id)?;
+    answer(desk.account_now(&who, id, &form?.0.why).await, &job_path(id))
+}
+
+async fn withdraw(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+    form: Sent<Reason>,
+) -> Result<Redirect, Problem> {
+    let id: JobId = parse_id(&id)?;
+    answer(desk.withdraw_report(&who, id, &form?.0.why).await, &job_path(id))
+}
+
+async fn delete(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+    form: Sent<Reason>,
+) -> Result<Redirect, Problem> {
+    let id: JobId = parse_id(&id)?;
+    Ok(match desk.delete_job(&who, id, &form?.0.why).await? {
+        Ok(()) => back("/jobs", Some(Said::Deleted)),
+        Err(said) => back(&job_path(id), Some(said)),
+    })
+}
+
+async fn correct(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+    form: Sent<Correction>,
+) -> Result<Redirect, Problem> {
+    let (id, Form(form)) = (parse_id::<JobId>(&id)?, form?);
+    Ok(match desk.correct(&who, id, key(&form.key)?, &form.text).await? {
+        Ok(mailing) => back(&job_path(mailing), None),
+        Err(said) => back(&job_path(id), Some(said)),
+    })
+}
+
+async fn send_again(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path((id, number)): Path<(String, String)>,
+    form: Sent<SecondCopy>,
+) -> Result<Redirect, Problem> {
+    let (id, Form(form)) = (parse_id::<JobId>(&id)?, form?);
+    let sent = desk.send_again(&who, id, parse_id(&number)?, key(&form.key)?, &form.why, form.sure.is_some()).await?;
+    Ok(match sent {
+        Ok(mailing) => back(&job_path(mailing), None),
+        Err(said) => back(&job_path(id), Some(said)),
+    })
+}
+
+async fn decide(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path((job, number)): Path<(String, String)>,
+    form: Sent<Decision>,
+) -> Result<Redirect, Problem> {
+    let (id, number, Form(form)) = (parse_id::<JobId>(&job)?, parse_id::<u32>(&number)?, form?);
+    let accepted = form.outcome == DecidedOutcome::Accepted;
+    answer(desk.settle_effect(&who, id, number, accepted, &form.seen).await, &effect_path(&job, number))
+}
+
+fn key(text: &str) -> Result<RequestKey, Problem> {
+    text.parse().map_err(|_| Problem::bad_request("The form could not be read. Reload the page and try again."))
+}

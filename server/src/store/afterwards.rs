@@ -1,0 +1,353 @@
+//! What people decide about a job that has ended or will not end: second copies, corrections, withdrawal, deletion, settling
+//! what is unconfirmed, accounting for a stopping job.
+//!
+//! Each is one transaction: the contract's transition, the decision in the words of the person who took it, and the history.
+
+use super::{
+    Store, StoreError,
+    db::{Tx, read, within},
+    record::Record,
+};
+use crate::{
+    bus::JobChanged,
+    id::{JobId, RequestKey},
+    job::{Spec, Task},
+};
+use app::contract::{EffectKind, NotDone, Outcome, Refusal, Verdict};
+use chrono::{DateTime, Utc};
+use sqlx::FromRow;
+
+/// What a person decided about an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ruling {
+    /// The mail service accepted the message.
+    Accepted,
+    /// It did not.
+    NotAccepted,
+    /// The message is sent a second time.
+    SendAgain,
+    /// Nobody waits for the worker any longer.
+    AccountNow,
+    /// The report is taken back.
+    Withdraw,
+    /// The job is deleted.
+    Delete,
+}
+
+impl Ruling {
+    const ALL: [Self; 6] = [Self::Accepted, Self::NotAccepted, Self::SendAgain, Self::AccountNow, Self::Withdraw, Self::Delete];
+
+    /// The name under which it is stored and exported.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::NotAccepted => "not_accepted",
+            Self::SendAgain => "send_again",
+            Self::AccountNow => "account_now",
+            Self::Withdraw => "withdraw",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// The decision as its button calls it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Accepted => "It was accepted",
+            Self::NotAccepted => "It was not accepted",
+            Self::SendAgain => "Send again",
+            Self::AccountNow => "Account for it now",
+            Self::Withdraw => "Withdraw the report",
+            Self::Delete => "Delete the job",
+        }
+    }
+}
+
+/// A decision about an effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    pub at: DateTime<Utc>,
+    /// The address of the person who took it.
+    pub by: String,
+    pub ruling: Ruling,
+    /// What they saw, or why.
+    pub reason: String,
+}
+
+/// What became of the order for a mailing about another job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mailing {
+    /// There is a job for it: a new one, or the one that the same request has made before.
+    Job(JobId),
+    /// There is no such job, or not such an e-mail.
+    NotFound,
+    /// The job has not ended yet.
+    NotEnded,
+    /// Nobody can have got the link.
+    NobodyWasWrittenTo,
+    /// The message was accepted already.
+    Accepted,
+    /// Another second copy of this message is on its way.
+    OnItsWay,
+    /// The key belongs to something else.
+    KeyInUse,
+    /// The report is withdrawn: its link must not go out again.
+    Withdrawn,
+}
+
+#[derive(FromRow)]
+struct DecisionColumns {
+    at: DateTime<Utc>,
+    by_email: String,
+    decision: String,
+    reason: String,
+}
+
+impl Store {
+    /// A person with the admin role says what became of an unconfirmed e-mail, and what they saw.
+    ///
+    /// `None` if there is no such job; refused where the effect is not unconfirmed (any more).
+    pub async fn settle_by_person(
+        &self,
+        id: JobId,
+        number: u32,
+        accepted: bool,
+        by: &str,
+        seen: &str,
+    ) -> Result<Option<()>, StoreError> {
+        let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
+        let evidence = format!("{by} looked into it: {seen}");
+        let (ruling, verdict) = if accepted {
+            (Ruling::Accepted, Verdict::Done(evidence))
+        } else {
+            (Ruling::NotAccepted, Verdict::NotDone(NotDone::Attested, evidence))
+        };
+        change.job.reconcile(number, verdict)?;
+        change.decide(number, ruling, by, seen);
+        change.commit().await?;
+        Ok(Some(()))
+    }
+
+    /// A person with the admin role will not wait for a stopping job any longer. Refused where it is not stopping (any more).
+    pub async fn account_now(&self, id: JobId, by: &str, why: &str) -> Result<Option<()>, StoreError> {
+        let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
+        change.job.account_now()?;
+        let doubtful: Vec<u32> = change
+            .job
+            .effects
+            .iter()
+            .filter(|effect| effect.outcome == Outcome::Unconfirmed)
+            .map(|effect| effect.number)
+            .collect();
+        let before = change.before.job.clone();
+        for number in doubtful.into_iter().filter(|n| before.effect(*n).is_some_and(|effect| effect.outcome.is_open())) {
+            change.decide(number, Ruling::AccountNow, by, why);
+        }
+        let left = match change.job.emails().filter(|email| email.outcome == Outcome::Unconfirmed).count() {
+            0 => "nothing is unconfirmed by that".to_owned(),
+            1 => "1 e-mail is unconfirmed".to_owned(),
+            n => format!("{n} e-mails are unconfirmed"),
+        };
+        change.note(format!("Accounted for now by {by}, without waiting for the worker: {left}. {why}"));
+        change.commit().await?;
+        Ok(Some(()))
+    }
+
+    /// Takes a saved report back. Refused where there is none, or where it is withdrawn already.
+    pub async fn withdraw_report(&self, id: JobId, by: &str, why: &str) -> Result<Option<()>, StoreError> {
+        let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
+        let number = change.job.withdraw(format!("withdrawn by {by}: {why}"))?;
+        change.name_target(number, change.row().spec.title.clone());
+        change.decide(number, Ruling::Withdraw, by, why);
+        let now = change.now;
+        within!(change.tx, conn => {
+            sqlx::query("update reports set withdrawn_at = $2, withdrawn_by = $3, withdrawn_why = $4 where job_id = $1")
+                .bind(id).bind(now).bind(by).bind(why).execute(conn).await
+        })?;
+        change.commit().await?;
+        Ok(Some(()))
+    }
+
+    /// Deletes a job with everything that it has made, and the mailings about it. Its effects stay in the history.
+    ///
+    /// Refused while it, or a mailing about it, has not ended or has an unconfirmed e-mail.
+    pub async fn delete_job(&self, id: JobId, by: &str, why: &str) -> Result<Option<()>, StoreError> {
+        let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
+        let busy: bool = within!(change.tx, conn => {
+            sqlx::query_scalar(
+                "select exists (select 1 from jobs where about_job = $1 and finished_at is null)
+                     or exists (select 1 from effects join jobs on jobs.id = effects.job_id
+                                where jobs.about_job = $1 and outcome = 'unconfirmed')",
+            )
+            .bind(id)
+            .fetch_one(conn)
+            .await
+        })?;
+        if busy {
+            return Err(Refusal::OutOfOrder("a mailing about it is open").into());
+        }
+        let number = change.job.delete(format!("deleted by {by}: {why}"))?;
+        change.name_target(number, change.row().spec.title.clone());
+        change.decide(number, Ruling::Delete, by, why);
+        let version = change.write().await?;
+        for text in [
+            "delete from messages where job_id in (select id from jobs where id = $1 or about_job = $1)",
+            "delete from reports where job_id = $1",
+            "delete from jobs where id = $1",
+        ] {
+            within!(change.tx, conn => sqlx::query(text).bind(id).execute(conn).await)?;
+        }
+        change.end(version).await?;
+        Ok(Some(()))
+    }
+
+    /// Orders a mailing about a job that has ended, for its owner. The same key gives the same job.
+    pub async fn order_mailing(&self, key: RequestKey, task: Task, by: &str, why: &str) -> Result<Mailing, StoreError> {
+        let Some(about) = task.about() else { return Ok(Mailing::NotFound) };
+        let Some(mut change) = self.change_job(about).await? else { return Ok(Mailing::NotFound) };
+        let owner = change.row().owner_id;
+        let known: Option<(JobId, String)> = within!(change.tx, conn => {
+            sqlx::query_as("select id, spec from jobs where owner_id = $1 and request_key = $2")
+                .bind(owner).bind(key).fetch_optional(conn).await
+        })?;
+        if let Some((id, spec)) = known {
+            let spec: Spec = serde_json::from_str(&spec)?;
+            return Ok(if spec.task == task { Mailing::Job(id) } else { Mailing::KeyInUse });
+        }
+        let recipients = match mailing_recipients(&mut change.tx, &change.before, &task).await? {
+            Ok(recipients) => recipients,
+            Err(answer) => return Ok(answer),
+        };
+        let spec = change.row().spec.mailing(task.clone(), recipients);
+        let (id, _) = self.create_job_within(&mut change.tx, owner, key, &spec).await?;
+        match &task {
+            Task::SecondCopy { number, .. } => {
+                copy_message(&mut change.tx, about, *number, id, change.now).await?;
+                change.decide(*number, Ruling::SendAgain, by, why);
+                change.note_on(*number, format!("The second copy is job {id}"));
+            }
+            Task::Correction { .. } | Task::Report => change.note(format!("{by} sends a correction: job {id}")),
+        }
+        change.commit().await?;
+        self.bus.publish(JobChanged { id, version: 1 });
+        Ok(Mailing::Job(id))
+    }
+
+    /// The mailings about a job, oldest first.
+    pub async fn mailings_about(&self, id: JobId) -> Result<Vec<Record>, StoreError> {
+        let ids: Vec<JobId> = read!(self.db, conn => {
+            sqlx::query_scalar("select id from jobs where about_job = $1 order by id").bind(id).fetch_all(conn).await
+        })?;
+        let mut records = Vec::with_capacity(ids.len());
+        for id in ids {
+            records.extend(self.job(id).await?);
+        }
+        Ok(records)
+    }
+
+    /// What people decided about an effect, oldest first.
+    pub async fn decisions(&self, job: JobId, number: u32) -> Result<Vec<Decision>, StoreError> {
+        let rows: Vec<DecisionColumns> = read!(self.db, conn => {
+            sqlx::query_as("select at, by_email, decision, reason from decisions where job_id = $1 and number = $2 order by id")
+                .bind(job).bind(i64::from(number)).fetch_all(conn).await
+        })?;
+        rows.into_iter()
+            .map(|row| {
+                let wrong =
+                    || StoreError::Inconsistent { table: "decisions", column: "decision", row: format!("{job}/{number}") };
+                let ruling = Ruling::ALL.into_iter().find(|one| one.name() == row.decision).ok_or_else(wrong)?;
+                Ok(Decision { at: row.at, by: row.by_email, ruling, reason: row.reason })
+            })
+            .collect()
+    }
+
+    /// Forgets effects that nothing has happened to since `keep_from` and whose job is deleted. Returns how many.
+    pub async fn forget_effects(&self, keep_from: DateTime<Utc>) -> Result<u64, StoreError> {
+        let mut tx = self.db.begin().await?;
+        within!(tx, conn => sqlx::query("update horizon set keep_from = $1").bind(keep_from).execute(conn).await)?;
+        let mut forgotten = 0;
+        for text in [
+            "delete from decisions where (job_id, number) in (select job_id, number from effects where changed_at < $1
+                 and not exists (select 1 from jobs where jobs.id = effects.job_id))",
+            "delete from looks where (job_id, number) in (select job_id, number from effects where changed_at < $1
+                 and not exists (select 1 from jobs where jobs.id = effects.job_id))",
+            "delete from attempts where (job_id, number) in (select job_id, number from effects where changed_at < $1
+                 and not exists (select 1 from jobs where jobs.id = effects.job_id))",
+            "delete from history where (job_id, effect) in (select job_id, number from effects where changed_at < $1
+                 and not exists (select 1 from jobs where jobs.id = effects.job_id))",
+            "delete from effects where changed_at < $1 and not exists (select 1 from jobs where jobs.id = effects.job_id)",
+        ] {
+            forgotten =
+                within!(tx, conn => sqlx::query(text).bind(keep_from).execute(conn).await.map(|done| done.rows_affected()))?;
+        }
+        tx.commit().await?;
+        Ok(forgotten)
+    }
+}
+
+/// Who the mailing goes to, or why it cannot be sent.
+async fn mailing_recipients(tx: &mut Tx, about: &Record, task: &Task) -> Result<Result<Vec<String>, Mailing>, StoreError> {
+    let job = &about.job;
+    if !job.phase.is_final() {
+        return Ok(Err(Mailing::NotEnded));
+    }
+    let target = |number: u32| about.targets.get(&number).cloned();
+    if let Task::SecondCopy { number, .. } = task {
+        let Some(email) = job.effect(*number).filter(|effect| effect.kind == EffectKind::Email) else {
+            return Ok(Err(Mailing::NotFound));
+        };
+        if job.is_withdrawn() {
+            return Ok(Err(Mailing::Withdrawn));
+        }
+        if email.outcome == Outcome::Done {
+            return Ok(Err(Mailing::Accepted));
+        }
+        let job_id = about.row.id;
+        let under_way: Vec<String> = within!(*tx, conn => {
+            sqlx::query_scalar("select spec from jobs where about_job = $1 and finished_at is null")
+                .bind(job_id).fetch_all(conn).await
+        })?;
+        for spec in under_way {
+            if serde_json::from_str::<Spec>(&spec)?.task == *task {
+                return Ok(Err(Mailing::OnItsWay));
+            }
+        }
+        // A message that was never rendered cannot be sent again byte for byte.
+        let rendered: bool = within!(*tx, conn => {
+            sqlx::query_scalar("select exists (select 1 from messages where job_id = $1 and number = $2)")
+                .bind(job_id).bind(i64::from(*number)).fetch_one(conn).await
+        })?;
+        return Ok(target(*number).filter(|_| rendered).map(|to| vec![to]).ok_or(Mailing::NotFound));
+    }
+    let written_to: Vec<String> = job
+        .emails()
+        .filter(|email| matches!(email.outcome, Outcome::Done | Outcome::Unconfirmed))
+        .filter_map(|email| target(email.number))
+        .collect();
+    Ok(if written_to.is_empty() { Err(Mailing::NobodyWasWrittenTo) } else { Ok(written_to) })
+}
+
+async fn copy_message(tx: &mut Tx, from: JobId, number: u32, to: JobId, now: DateTime<Utc>) -> Result<(), StoreError> {
+    let rows = within!(*tx, conn => {
+        sqlx::query(
+            "insert into messages (job_id, number, sender, recipient, message_id, sha256, bytes, created_at)
+             select $3, 1, sender, recipient, message_id, sha256, bytes, $4 from messages where job_id = $1 and number = $2",
+        )
+        .bind(from).bind(i64::from(number)).bind(to).bind(now)
+        .execute(conn)
+        .await
+        .map(|done| done.rows_affected())
+    })?;
+    super::error::one_row("copy of a message", rows)
+}
+
+/// Adds the row of a decision.
+pub(super) async fn insert_decision(tx: &mut Tx, job: JobId, number: u32, decision: &Decision) -> Result<(), StoreError> {
+    within!(*tx, conn => {
+        sqlx::query("insert into decisions (job_id, number, at, by_email, decision, reason) values ($1, $2, $3, $4, $5, $6)")
+            .bind(job).bind(i64::from(number)).bind(decision.at).bind(&decision.by).bind(decision.ruling.name())
+            .bind(&decision.reason)
+            .execute(conn)
+            .await
+    })?;
+    Ok(())
+}

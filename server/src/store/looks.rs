@@ -1,0 +1,197 @@
+//! Looks for unconfirmed e-mails: when the next one is due, and what each has found. A look is written down before it is made,
+//! so that no two workers make the same one and a repetition under a provider's key has its intent on record.
+
+use super::{
+    Store, StoreError,
+    db::{read, within},
+    error::one_row,
+};
+use crate::id::JobId;
+use app::contract::{Refusal, Verdict};
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::FromRow;
+
+/// When looks are made, counted from the moment at which the e-mail became unconfirmed. The first ones catch a mail server that
+/// was only slow to answer, the last ones a queue that is worked off over night.
+pub const LOOK_AFTER: [TimeDelta; 5] =
+    [TimeDelta::minutes(1), TimeDelta::minutes(5), TimeDelta::minutes(30), TimeDelta::hours(2), TimeDelta::hours(12)];
+
+/// How many unconfirmed e-mails one round looks for, the oldest first.
+const AT_ONCE: i64 = 200;
+
+/// A look that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueLook {
+    pub job: JobId,
+    pub number: u32,
+    /// Its place in the schedule, from 1.
+    pub round: u32,
+    /// Since when the e-mail is unconfirmed.
+    pub since: DateTime<Utc>,
+}
+
+/// What came of a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookResult {
+    /// Proof.
+    Found,
+    /// Nothing was seen, which proves nothing.
+    Nothing,
+    /// The place could not be looked at.
+    Failed,
+}
+
+impl LookResult {
+    const ALL: [Self; 3] = [Self::Found, Self::Nothing, Self::Failed];
+
+    /// The name under which it is stored and exported.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Found => "found",
+            Self::Nothing => "nothing",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One look at one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookRecord {
+    pub round: u32,
+    pub place: String,
+    pub began_at: DateTime<Utc>,
+    /// When it ended, with what, and what was seen; `None` while it is made, or when the program died in it.
+    pub end: Option<(DateTime<Utc>, LookResult, String)>,
+}
+
+#[derive(FromRow)]
+struct LookColumns {
+    round: i64,
+    place: String,
+    began_at: DateTime<Utc>,
+    ended_at: Option<DateTime<Utc>>,
+    result: Option<String>,
+    evidence: Option<String>,
+}
+
+impl Store {
+    /// The looks that are due now.
+    pub async fn due_looks(&self) -> Result<Vec<DueLook>, StoreError> {
+        let now = self.clock.now();
+        Ok(self.next_looks().await?.into_iter().filter(|(at, _)| *at <= now).map(|(_, look)| look).collect())
+    }
+
+    /// When the next look is due.
+    pub async fn next_look(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
+        Ok(self.next_looks().await?.into_iter().map(|(at, _)| at).min())
+    }
+
+    /// When the next look for this e-mail is due, if it is unconfirmed and looks are left.
+    pub async fn next_look_for(&self, job: JobId, number: u32) -> Result<Option<DateTime<Utc>>, StoreError> {
+        let looks = self.next_looks().await?;
+        Ok(looks.into_iter().find(|(_, look)| look.job == job && look.number == number).map(|(at, _)| at))
+    }
+
+    async fn next_looks(&self) -> Result<Vec<(DateTime<Utc>, DueLook)>, StoreError> {
+        let rows: Vec<(JobId, i64, DateTime<Utc>, i64)> = read!(self.db, conn => {
+            sqlx::query_as(
+                "select job_id, number, changed_at,
+                        (select count(distinct round) from looks
+                         where looks.job_id = effects.job_id and looks.number = effects.number) as rounds
+                 from effects where outcome = 'unconfirmed' and kind = 'email' order by changed_at limit $1",
+            )
+            .bind(AT_ONCE)
+            .fetch_all(conn)
+            .await
+        })?;
+        let next = |(job, number, since, rounds): (JobId, i64, DateTime<Utc>, i64)| {
+            let after = LOOK_AFTER.get(usize::try_from(rounds).ok()?)?;
+            let (number, round) = (u32::try_from(number).ok()?, u32::try_from(rounds).ok()? + 1);
+            Some((since + *after, DueLook { job, number, round, since }))
+        };
+        Ok(rows.into_iter().filter_map(next).collect())
+    }
+
+    /// Writes down that a look is made. Says no where another worker makes it already.
+    pub async fn begin_look(&self, look: &DueLook, place: &str) -> Result<bool, StoreError> {
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        let rows = within!(tx, conn => {
+            sqlx::query(
+                "insert into looks (job_id, number, round, place, began_at) values ($1, $2, $3, $4, $5)
+                 on conflict (job_id, number, round, place) do nothing",
+            )
+            .bind(look.job).bind(i64::from(look.number)).bind(i64::from(look.round)).bind(place).bind(now)
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected())
+        })?;
+        tx.commit().await?;
+        Ok(rows == 1)
+    }
+
+    /// Writes down what a look has found; proof settles the e-mail in the same transaction.
+    pub async fn end_look(&self, look: &DueLook, place: &str, result: LookResult, evidence: &str) -> Result<(), StoreError> {
+        let Some(mut change) = self.change_job(look.job).await? else { return Ok(()) };
+        let now = change.now;
+        let rows = within!(change.tx, conn => {
+            sqlx::query(
+                "update looks set ended_at = $5, result = $6, evidence = $7
+                 where job_id = $1 and number = $2 and round = $3 and place = $4 and result is null",
+            )
+            .bind(look.job).bind(i64::from(look.number)).bind(i64::from(look.round)).bind(place)
+            .bind(now).bind(result.name()).bind(evidence)
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected())
+        })?;
+        one_row("end of a look", rows)?;
+        if result == LookResult::Found {
+            match change.job.reconcile(look.number, Verdict::Done(format!("{evidence} ({place})"))) {
+                Ok(()) => change.note_on(look.number, format!("Found by a look at the {place}")),
+                // Somebody has brought the evidence meanwhile; the look stays on record beside it.
+                Err(Refusal::OutOfOrder(_)) => {}
+                Err(refusal) => return Err(refusal.into()),
+            }
+        }
+        change.commit().await?;
+        Ok(())
+    }
+
+    /// Settles an unconfirmed e-mail by what its channel can prove. Says no where somebody else has settled it.
+    pub async fn settle_by_channel(&self, job: JobId, number: u32, verdict: Verdict) -> Result<bool, StoreError> {
+        let Some(mut change) = self.change_job(job).await? else { return Ok(false) };
+        if change.job.reconcile(number, verdict).is_err() {
+            return Ok(false);
+        }
+        change.commit().await?;
+        Ok(true)
+    }
+
+    /// The looks for an e-mail, oldest first.
+    pub async fn looks(&self, job: JobId, number: u32) -> Result<Vec<LookRecord>, StoreError> {
+        let rows: Vec<LookColumns> = read!(self.db, conn => {
+            sqlx::query_as(
+                "select round, place, began_at, ended_at, result, evidence from looks
+                 where job_id = $1 and number = $2 order by began_at, place",
+            )
+            .bind(job).bind(i64::from(number))
+            .fetch_all(conn)
+            .await
+        })?;
+        rows.into_iter()
+            .map(|row| {
+                let wrong = |column| StoreError::Inconsistent { table: "looks", column, row: format!("{job}/{number}") };
+                let end = match (row.ended_at, row.result, row.evidence) {
+                    (Some(at), Some(result), Some(evidence)) => {
+                        let found = LookResult::ALL.into_iter().find(|one| one.name() == result);
+                        Some((at, found.ok_or_else(|| wrong("result"))?, evidence))
+                    }
+                    _ => None,
+                };
+                let round = u32::try_from(row.round).map_err(|_| wrong("round"))?;
+                Ok(LookRecord { round, place: row.place, began_at: row.began_at, end })
+            })
+            .collect()
+    }
+}
