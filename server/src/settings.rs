@@ -6,6 +6,7 @@ use crate::{
     mail::{
         channel::Channel,
         outbox::Outbox,
+        resend::{Resend, ResendSettings},
         smtp::{Secret, Smtp, SmtpSettings},
     },
     summarizer::{ExtractiveSummarizer, Identity, ModelSettings, ModelSummarizer, Provider, SummarizeError, Summarizer},
@@ -56,6 +57,7 @@ pub struct MailSettings {
     /// The outbox folder; relative to the data folder.
     pub outbox: PathBuf,
     pub smtp: Option<SmtpSettings>,
+    pub resend: Option<ResendSettings>,
 }
 
 /// The kinds of channel.
@@ -66,6 +68,8 @@ pub enum ChannelKind {
     Outbox,
     /// A mail server.
     Smtp,
+    /// Resend, over HTTP.
+    Resend,
 }
 
 impl Default for MailSettings {
@@ -75,6 +79,7 @@ impl Default for MailSettings {
             from: "Recount <recount@localhost.localdomain>".into(),
             outbox: "outbox".into(),
             smtp: None,
+            resend: None,
         }
     }
 }
@@ -183,22 +188,32 @@ impl Settings {
 
     /// The sender of all messages.
     pub fn sender(&self) -> anyhow::Result<Mailbox> {
-        let from = match (&self.mail.smtp, self.mail.channel) {
-            (Some(smtp), ChannelKind::Smtp) => &smtp.from,
-            _ => &self.mail.from,
+        let MailSettings { channel, from, smtp, resend, .. } = &self.mail;
+        let from = match (channel, smtp, resend) {
+            (ChannelKind::Smtp, Some(smtp), _) => &smtp.from,
+            (ChannelKind::Resend, _, Some(resend)) => &resend.from,
+            _ => from,
         };
         from.parse().with_context(|| format!("the sender \"{from}\" is not an e-mail address"))
     }
 
     /// Opens the channel that messages leave by.
     pub fn channel(&self, data: &Path) -> anyhow::Result<Arc<dyn Channel>> {
-        Ok(match (self.mail.channel, &self.mail.smtp) {
-            (ChannelKind::Outbox, _) => {
-                let folder = data.join(&self.mail.outbox);
+        let MailSettings { channel, outbox, smtp, resend, .. } = &self.mail;
+        Ok(match channel {
+            ChannelKind::Outbox => {
+                let folder = data.join(outbox);
                 Arc::new(Outbox::open(&folder).with_context(|| format!("the outbox {} cannot be made", folder.display()))?)
             }
-            (ChannelKind::Smtp, Some(smtp)) => Arc::new(Smtp::new(smtp)?),
-            (ChannelKind::Smtp, None) => bail!("mail.channel is \"smtp\", but there is no [mail.smtp] with a host."),
+            ChannelKind::Smtp => {
+                let smtp = smtp.as_ref().context("mail.channel is \"smtp\", but there is no [mail.smtp] with a host.")?;
+                Arc::new(Smtp::new(smtp)?)
+            }
+            ChannelKind::Resend => {
+                let resend = resend.as_ref();
+                let resend = resend.context("mail.channel is \"resend\", but there is no [mail.resend] with an api_key.")?;
+                Arc::new(Resend::new(resend)?)
+            }
         })
     }
 

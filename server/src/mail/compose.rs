@@ -18,6 +18,8 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 use uuid::Uuid;
 
+use super::key::KeyHeader;
+
 /// What the message says, and to whom.
 #[derive(Debug, Clone)]
 pub struct Notice {
@@ -39,6 +41,9 @@ pub struct Notice {
     pub message_id: String,
     /// The message's Date.
     pub date: DateTime<Utc>,
+    /// The header by which the channel's service recognises the message, from
+    /// [`Channel::key_header`](super::channel::Channel::key_header).
+    pub key: Option<KeyHeader>,
 }
 
 /// A rendered message.
@@ -63,6 +68,9 @@ pub enum ComposeError {
     /// The link is not an address that can be clicked.
     #[error("\"{0}\" is not a web address. Check the public address in the settings.")]
     Link(String),
+    /// The key's header has a name that no header can have.
+    #[error("\"{0}\" cannot be the name of a header. Check the settings of the mail channel.")]
+    KeyHeader(String),
     /// The message could not be put together.
     #[error("The message could not be written: {0}.")]
     Message(#[from] lettre::error::Error),
@@ -91,20 +99,24 @@ pub fn compose(notice: &Notice) -> Result<Composed, ComposeError> {
         return Err(ComposeError::Link(notice.link.clone()));
     }
     let words = Words::new(notice);
-    let message = Message::builder()
+    let mut message = Message::builder()
         .from(notice.from.clone())
         .to(Mailbox::new(None, notice.to.clone()))
         .subject(words.subject.clone())
         .date(SystemTime::from(notice.date))
         .message_id(Some(notice.message_id.clone()))
         .raw_header(raw("Auto-Submitted", "auto-generated"))
-        .raw_header(raw("X-Recount-Job", &notice.job.to_string()))
-        .multipart(
-            MultiPart::alternative()
-                .boundary(boundary(&notice.message_id))
-                .singlepart(SinglePart::plain(words.text()))
-                .singlepart(SinglePart::html(words.html())),
-        )?;
+        .raw_header(raw("X-Recount-Job", &notice.job.to_string()));
+    if let Some(KeyHeader { name, value }) = &notice.key {
+        let header = HeaderName::new_from_ascii(name.clone()).map_err(|_| ComposeError::KeyHeader(name.clone()))?;
+        message = message.raw_header(HeaderValue::new(header, value.clone()));
+    }
+    let message = message.multipart(
+        MultiPart::alternative()
+            .boundary(boundary(&notice.message_id))
+            .singlepart(SinglePart::plain(words.text()))
+            .singlepart(SinglePart::html(words.html())),
+    )?;
     let bytes = message.formatted();
     Ok(Composed { sha256: Sha256::digest(&bytes).into(), bytes, message_id: notice.message_id.clone(), subject: words.subject })
 }

@@ -16,6 +16,7 @@ fn notice() -> Notice {
         job: Uuid::from_u128(7),
         message_id: message_id(0xfeed, "recount.example.org"),
         date: DateTime::from_timestamp(1_782_900_000, 0).expect("a time"),
+        key: None,
     }
 }
 
