@@ -242,3 +242,36 @@ impl ModelSetting {
         settings
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> anyhow::Result<Settings> {
+        let data = tempfile::tempdir()?;
+        std::fs::write(data.path().join(FILE), text)?;
+        Settings::load(data.path())
+    }
+
+    #[test]
+    fn each_channel_has_its_own_sender_and_needs_its_own_section() {
+        let text = "[mail]\nchannel = 'resend'\nfrom = 'box@e.org'\n[mail.resend]\napi_key = 're_1'\nfrom = 'r@e.org'\n";
+        let settings = load(text).expect("settings");
+        assert_eq!(settings.sender().expect("a sender").email.to_string(), "r@e.org");
+        assert_eq!(settings.channel(Path::new("")).expect("a channel").name(), "Resend api.resend.com");
+
+        let smtp = "[mail]\nchannel = 'smtp'\n[mail.smtp]\nhost = 'mx.e.org'\nfrom = 's@e.org'\nidempotency_header = 'X-Key'\n";
+        let settings = load(smtp).expect("settings");
+        assert_eq!(settings.sender().expect("a sender").email.to_string(), "s@e.org");
+        let channel = settings.channel(Path::new("")).expect("a channel");
+        assert_eq!(channel.key_header("<1@e.org>").map(|key| key.name), Some("X-Key".to_owned()));
+
+        for (kind, what) in [("resend", "[mail.resend]"), ("smtp", "[mail.smtp]")] {
+            let settings = load(&format!("mail.channel = '{kind}'")).expect("settings");
+            let error = settings.channel(Path::new("")).err().expect("its section is missing");
+            assert!(error.to_string().contains(what), "{error}");
+        }
+        let typo = load(&text.replace("api_key", "key")).expect_err("an unknown name");
+        assert!(format!("{typo:#}").contains("key"), "{typo:#}");
+    }
+}

@@ -37,9 +37,13 @@ pub(super) fn innermost(error: &dyn Error) -> String {
 pub(super) fn is_tls(error: &dyn Error) -> bool {
     let mut source = error.source();
     while let Some(inner) = source {
-        let cause = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if cause.is_some_and(|cause| cause.is::<rustls::Error>()) {
-            return true;
+        // An I/O error hides what it wraps from `source`, and libraries wrap it more than once.
+        let mut wrapped = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        while let Some(cause) = wrapped {
+            if cause.is::<rustls::Error>() {
+                return true;
+            }
+            wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         }
         source = inner.source();
     }
@@ -55,5 +59,17 @@ mod tests {
         let text = clean(&format!("550 5.1.1 no\r\nsuch\u{7} user {}", "x".repeat(5000)));
         assert!(text.starts_with("550 5.1.1 no such user x"));
         assert_eq!(text.chars().count(), LIMIT + 1);
+    }
+
+    #[test]
+    fn tls_is_found_below_other_errors() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("a request failed")]
+        struct Failed(#[source] io::Error);
+
+        let tls = || io::Error::other(rustls::Error::DecryptError);
+        assert!(is_tls(&Failed(tls())));
+        assert!(is_tls(&Failed(io::Error::other(tls()))));
+        assert!(!is_tls(&Failed(io::Error::other("decrypt"))));
     }
 }

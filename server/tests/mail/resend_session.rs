@@ -11,19 +11,16 @@ use server::mail::{
     smtp::{Secret, Smtp},
 };
 use sha2::{Digest, Sha256};
-use tokio::{
-    io::AsyncReadExt,
-    net::{TcpListener, TcpStream},
-};
+use tokio::io::AsyncReadExt;
 
 use crate::support::{
     mail::{Record, message_with, rendered_for, settings},
     resend_server::{
         Account,
-        Act::{self, Begun, Taken},
+        Act::{self, Begun, Early, Taken},
         Api,
-        Ending::{Close, Hang, Hold, RawThenHang},
-        header,
+        Ending::{Close, Hang, Hold, RawThenHang, Reset, Say},
+        account, header, listener,
     },
 };
 
@@ -91,58 +88,6 @@ async fn folded_headers_come_whole_and_what_cannot_be_said_in_json_is_not_sent()
     assert_eq!(api.requests().len(), 1);
 }
 
-/// Whatever listens there, the record is not asked, and the failure is proof.
-async fn not_connected(base_url: String, retry: Retry) {
-    let channel = Resend::new(&ResendSettings { base_url: base_url.clone(), ..account() }).expect("settings");
-    let record = Record::allowing();
-    let delivery = channel.deliver(&rendered_for(&channel, "t"), &record, &Stop::default()).await;
-    assert!(
-        matches!(&delivery, Delivery::NotAccepted { phase: Phase::Connect, retry: who, .. } if *who == retry),
-        "{base_url}: {delivery:?}"
-    );
-    assert_eq!(record.asked(), 0, "{base_url}");
-}
-
-fn account() -> ResendSettings {
-    ResendSettings {
-        api_key: Secret::new("re_test"),
-        base_url: String::new(),
-        from: "r@example.org".into(),
-        connect_seconds: 30,
-        idle_seconds: 60,
-        max_seconds: 300,
-    }
-}
-
-/// A listener that does one thing with every connection.
-async fn listener<F: Future<Output = ()> + Send>(act: impl Fn(TcpStream) -> F + Send + 'static) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
-    let port = listener.local_addr().expect("bound").port();
-    tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            act(socket).await;
-        }
-    });
-    port
-}
-
-#[tokio::test]
-async fn without_a_connection_nothing_is_in_doubt() {
-    let free = {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
-        listener.local_addr().expect("bound").port()
-    };
-    not_connected(format!("http://127.0.0.1:{free}"), Retry::Later).await;
-    not_connected("https://no-such-host.invalid".to_owned(), Retry::Later).await;
-    let closing = listener(|socket| async move { drop(socket) }).await;
-    not_connected(format!("https://127.0.0.1:{closing}"), Retry::Later).await;
-    let not_tls = listener(|mut socket| async move {
-        let _ = tokio::io::AsyncWriteExt::write_all(&mut socket, b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-        let _ = socket.read(&mut [0; 1024]).await;
-    });
-    not_connected(format!("https://127.0.0.1:{}", not_tls.await), Retry::NeedsPerson).await;
-}
-
 /// A port where a TLS handshake never ends.
 async fn mute() -> (u16, tokio::sync::mpsc::UnboundedReceiver<()>) {
     let (begun, sees_begun) = tokio::sync::mpsc::unbounded_channel();
@@ -162,7 +107,7 @@ async fn a_connection_that_never_stands_ends_by_its_time_or_by_a_cancel() {
     for cancel in [true, false] {
         let (port, mut begun) = mute().await;
         let base_url = format!("https://127.0.0.1:{port}");
-        let channel = Resend::new(&ResendSettings { base_url, ..account() }).expect("settings");
+        let channel = Resend::new(&account(&base_url)).expect("settings");
         let (message, record, stop) = (rendered_for(&channel, "t"), Record::allowing(), Stop::default());
         let (delivery, ()) = tokio::join!(channel.deliver(&message, &record, &stop), async {
             begun.recv().await.expect("the listener lives");
@@ -212,14 +157,20 @@ async fn while_the_record_does_not_agree_no_byte_of_the_message_goes() {
     assert_eq!((api.requests().len(), api.taken().len()), (0, 0));
 }
 
-/// A record that agrees only when the service has seen the head of the request.
-struct Late<'a>(&'a Api);
+/// A record that agrees only when the service has seen the head of the request, and perhaps has left.
+struct Late<'a> {
+    api: &'a Api,
+    service_leaves: bool,
+}
 
 #[async_trait]
 impl Journal for Late<'_> {
     async fn in_doubt(&self) -> Result<(), Refused> {
-        self.0.head_seen().await;
-        assert_eq!(self.0.without_body(), 1, "the head has come, and nothing of the message");
+        self.api.head_seen().await;
+        assert_eq!(self.api.without_body(), 1, "the head has come, and nothing of the message");
+        if self.service_leaves {
+            self.api.closed().await;
+        }
         Ok(())
     }
 }
@@ -228,9 +179,27 @@ impl Journal for Late<'_> {
 async fn the_message_waits_behind_its_head_until_the_record_agrees() {
     let api = Api::start(Vec::new()).await;
     let channel = api.channel();
-    let delivery = channel.deliver(&rendered_for(&channel, "t"), &Late(&api), &Stop::default()).await;
+    let late = Late { api: &api, service_leaves: false };
+    let delivery = channel.deliver(&rendered_for(&channel, "t"), &late, &Stop::default()).await;
     assert!(matches!(delivery, Delivery::Accepted { .. }), "{delivery:?}");
     assert_eq!((api.without_body(), api.taken().len()), (0, 1));
+}
+
+#[tokio::test]
+async fn a_service_that_leaves_before_the_message_has_not_accepted_it() {
+    for (ending, refused) in [(Say(401, ""), true), (Close, false), (Reset, false)] {
+        let api = Api::start(vec![Early(ending)]).await;
+        let channel = api.channel();
+        let late = Late { api: &api, service_leaves: true };
+        let delivery = channel.deliver(&rendered_for(&channel, "t"), &late, &Stop::default()).await;
+        match &delivery {
+            Delivery::NotAccepted { phase, .. } => assert!(!refused || *phase == Phase::Auth, "{delivery:?}"),
+            // The loss was noticed only when the message had been handed to the connection.
+            Delivery::Unconfirmed { .. } => assert!(!refused, "{delivery:?}"),
+            _ => panic!("{delivery:?}"),
+        }
+        assert_eq!(api.taken().len(), 0);
+    }
 }
 
 #[tokio::test]

@@ -26,6 +26,8 @@ use tokio_util::sync::CancellationToken;
 pub enum Act {
     /// What the documentation says.
     Serve,
+    /// When the head has come, whatever follows it.
+    Early(Ending),
     /// When the message has begun to come.
     Begun(Ending),
     /// When the message is there: takes it by the rules of the keys, and then fails to say so properly.
@@ -98,6 +100,30 @@ pub struct Api {
     shared: Arc<Shared>,
 }
 
+/// Settings that lead to this address.
+pub fn account(base_url: &str) -> ResendSettings {
+    ResendSettings {
+        api_key: Secret::new("re_test"),
+        base_url: base_url.to_owned(),
+        from: "Recount <r@example.org>".into(),
+        connect_seconds: 30,
+        idle_seconds: 60,
+        max_seconds: 300,
+    }
+}
+
+/// A listener that does one thing with every connection.
+pub async fn listener<F: Future<Output = ()> + Send>(act: impl Fn(TcpStream) -> F + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+    let port = listener.local_addr().expect("bound").port();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            act(socket).await;
+        }
+    });
+    port
+}
+
 /// What differs from the usual account.
 #[derive(Clone, Copy)]
 pub struct Account {
@@ -143,14 +169,7 @@ impl Api {
 
     /// Settings that lead here.
     pub fn settings(&self) -> ResendSettings {
-        ResendSettings {
-            api_key: Secret::new("re_test"),
-            base_url: format!("http://127.0.0.1:{}", self.port),
-            from: "Recount <r@example.org>".into(),
-            connect_seconds: 30,
-            idle_seconds: 60,
-            max_seconds: 300,
-        }
+        account(&format!("http://127.0.0.1:{}", self.port))
     }
 
     pub fn channel(&self) -> Resend {
@@ -224,9 +243,12 @@ async fn serve(mut socket: TcpStream, shared: &Shared) -> Option<()> {
     let act = shared.acts.lock().expect("no test panics while holding it").pop_front().unwrap_or(Act::Serve);
     shared.state(|state| state.without_body += usize::from(body.is_empty()));
     shared.heads.add_permits(1);
+    if let Act::Early(ending) = &act {
+        return end(&mut socket, ending, shared).await;
+    }
     let length: usize = header(&head, "content-length")?.parse().ok()?;
     let enough = if matches!(act, Act::Begun(_)) { 1 } else { length };
-    let mut buffer = [0_u8; 8_192];
+    let mut buffer = vec![0_u8; 8_192];
     while body.len() < enough {
         let count = socket.read(&mut buffer).await.ok().filter(|count| *count > 0)?;
         body.extend_from_slice(&buffer[..count]);
@@ -238,26 +260,23 @@ async fn serve(mut socket: TcpStream, shared: &Shared) -> Option<()> {
     });
     let key = header(&head, "idempotency-key")?;
     match act {
-        Act::Dropped(ending) => end(&mut socket, &ending, shared).await,
         Act::Serve => {
             let (status, text) = take(key, &payload, shared);
             say(&mut socket, status, &text).await
         }
         Act::Taken(Ending::Hold) => {
-            let (status, text) = match begin(key, &payload, shared) {
-                Some(at_once) => at_once,
-                None => {
-                    wait(&mut socket, shared).await;
-                    complete(key, shared)
-                }
-            };
+            let at_once = begin(key, &payload, shared);
+            if at_once.is_none() {
+                wait(&mut socket, shared).await;
+            }
+            let (status, text) = at_once.unwrap_or_else(|| complete(key, shared));
             say(&mut socket, status, &text).await
         }
         Act::Taken(ending) => {
             take(key, &payload, shared);
             end(&mut socket, &ending, shared).await
         }
-        Act::Begun(ending) => end(&mut socket, &ending, shared).await,
+        Act::Early(ending) | Act::Begun(ending) | Act::Dropped(ending) => end(&mut socket, &ending, shared).await,
     }
 }
 
@@ -342,7 +361,7 @@ async fn end(socket: &mut TcpStream, ending: &Ending, shared: &Shared) -> Option
 /// Until the client is gone, the test lets go, or it is over.
 async fn wait(socket: &mut TcpStream, shared: &Shared) {
     shared.reached.add_permits(1);
-    let mut rest = [0; 1024];
+    let mut rest = [0; 64];
     let gone = async { while socket.read(&mut rest).await.is_ok_and(|n| n > 0) {} };
     tokio::select! {
         () = gone => {}
@@ -360,7 +379,7 @@ async fn say(socket: &mut TcpStream, status: u16, text: &str) -> Option<()> {
 /// The head, and what came of the body with it.
 async fn read_head(socket: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
-    let mut buffer = [0_u8; 8_192];
+    let mut buffer = vec![0_u8; 8_192];
     loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let body = bytes.split_off(end + 4);

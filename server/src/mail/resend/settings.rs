@@ -103,15 +103,17 @@ impl ResendSettings {
 
     fn emails(&self) -> Result<Url, SettingsError> {
         let wrong = || SettingsError::BaseUrl(self.base_url.clone());
-        let url = Url::parse(&format!("{}/emails", self.base_url.trim_end_matches('/'))).map_err(|_| wrong())?;
+        let mut url = Url::parse(&self.base_url).map_err(|_| wrong())?;
         let bare = url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
         let host = url.host_str().filter(|_| bare).ok_or_else(wrong)?;
         match url.scheme() {
-            "https" => Ok(url),
-            "http" if is_loopback(host.trim_matches(['[', ']'])) => Ok(url),
-            "http" => Err(SettingsError::PlainToOtherMachine(host.to_owned())),
-            _ => Err(wrong()),
+            "https" => {}
+            "http" if is_loopback(host.trim_matches(['[', ']'])) => {}
+            "http" => return Err(SettingsError::PlainToOtherMachine(host.to_owned())),
+            _ => return Err(wrong()),
         }
+        url.path_segments_mut().map_err(|()| wrong())?.pop_if_empty().push("emails");
+        Ok(url)
     }
 
     pub(super) fn limits(&self) -> Limits {
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn without_encryption_only_this_machine_is_reached() {
         for good in ["http://127.0.0.1:8080/", "http://localhost", "http://[::1]:1", "https://mail.example.org/v1"] {
-            assert!(at(good).is_ok(), "{good}");
+            assert!(at(good).is_ok_and(|emails| emails == format!("{}/emails", good.trim_end_matches('/'))), "{good}");
         }
         for plain in ["http://api.resend.com", "http://10.0.0.1", "http://localhost.example.org"] {
             assert!(matches!(at(plain), Err(SettingsError::PlainToOtherMachine(_))), "{plain}");
