@@ -6,6 +6,7 @@ use crate::{
     mail::{
         channel::Channel,
         outbox::Outbox,
+        resend::{Resend, ResendSettings},
         smtp::{Secret, Smtp, SmtpSettings},
     },
     summarizer::{ExtractiveSummarizer, Identity, ModelSettings, ModelSummarizer, Provider, SummarizeError, Summarizer},
@@ -56,6 +57,7 @@ pub struct MailSettings {
     /// The outbox folder; relative to the data folder.
     pub outbox: PathBuf,
     pub smtp: Option<SmtpSettings>,
+    pub resend: Option<ResendSettings>,
 }
 
 /// The kinds of channel.
@@ -66,6 +68,8 @@ pub enum ChannelKind {
     Outbox,
     /// A mail server.
     Smtp,
+    /// Resend, over HTTP.
+    Resend,
 }
 
 impl Default for MailSettings {
@@ -75,6 +79,7 @@ impl Default for MailSettings {
             from: "Recount <recount@localhost.localdomain>".into(),
             outbox: "outbox".into(),
             smtp: None,
+            resend: None,
         }
     }
 }
@@ -183,22 +188,32 @@ impl Settings {
 
     /// The sender of all messages.
     pub fn sender(&self) -> anyhow::Result<Mailbox> {
-        let from = match (&self.mail.smtp, self.mail.channel) {
-            (Some(smtp), ChannelKind::Smtp) => &smtp.from,
-            _ => &self.mail.from,
+        let MailSettings { channel, from, smtp, resend, .. } = &self.mail;
+        let from = match (channel, smtp, resend) {
+            (ChannelKind::Smtp, Some(smtp), _) => &smtp.from,
+            (ChannelKind::Resend, _, Some(resend)) => &resend.from,
+            _ => from,
         };
         from.parse().with_context(|| format!("the sender \"{from}\" is not an e-mail address"))
     }
 
     /// Opens the channel that messages leave by.
     pub fn channel(&self, data: &Path) -> anyhow::Result<Arc<dyn Channel>> {
-        Ok(match (self.mail.channel, &self.mail.smtp) {
-            (ChannelKind::Outbox, _) => {
-                let folder = data.join(&self.mail.outbox);
+        let MailSettings { channel, outbox, smtp, resend, .. } = &self.mail;
+        Ok(match channel {
+            ChannelKind::Outbox => {
+                let folder = data.join(outbox);
                 Arc::new(Outbox::open(&folder).with_context(|| format!("the outbox {} cannot be made", folder.display()))?)
             }
-            (ChannelKind::Smtp, Some(smtp)) => Arc::new(Smtp::new(smtp)?),
-            (ChannelKind::Smtp, None) => bail!("mail.channel is \"smtp\", but there is no [mail.smtp] with a host."),
+            ChannelKind::Smtp => {
+                let smtp = smtp.as_ref().context("mail.channel is \"smtp\", but there is no [mail.smtp] with a host.")?;
+                Arc::new(Smtp::new(smtp)?)
+            }
+            ChannelKind::Resend => {
+                let resend = resend.as_ref();
+                let resend = resend.context("mail.channel is \"resend\", but there is no [mail.resend] with an api_key.")?;
+                Arc::new(Resend::new(resend)?)
+            }
         })
     }
 
@@ -225,5 +240,38 @@ impl ModelSetting {
         settings.max_timeout = self.max_seconds.map_or(settings.max_timeout, Duration::from_secs);
         settings.max_attempts = self.max_attempts.unwrap_or(settings.max_attempts);
         settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> anyhow::Result<Settings> {
+        let data = tempfile::tempdir()?;
+        std::fs::write(data.path().join(FILE), text)?;
+        Settings::load(data.path())
+    }
+
+    #[test]
+    fn each_channel_has_its_own_sender_and_needs_its_own_section() {
+        let text = "[mail]\nchannel = 'resend'\nfrom = 'box@e.org'\n[mail.resend]\napi_key = 're_1'\nfrom = 'r@e.org'\n";
+        let settings = load(text).expect("settings");
+        assert_eq!(settings.sender().expect("a sender").email.to_string(), "r@e.org");
+        assert_eq!(settings.channel(Path::new("")).expect("a channel").name(), "Resend api.resend.com");
+
+        let smtp = "[mail]\nchannel = 'smtp'\n[mail.smtp]\nhost = 'mx.e.org'\nfrom = 's@e.org'\nidempotency_header = 'X-Key'\n";
+        let settings = load(smtp).expect("settings");
+        assert_eq!(settings.sender().expect("a sender").email.to_string(), "s@e.org");
+        let channel = settings.channel(Path::new("")).expect("a channel");
+        assert_eq!(channel.key_header("<1@e.org>").map(|key| key.name), Some("X-Key".to_owned()));
+
+        for (kind, what) in [("resend", "[mail.resend]"), ("smtp", "[mail.smtp]")] {
+            let settings = load(&format!("mail.channel = '{kind}'")).expect("settings");
+            let error = settings.channel(Path::new("")).err().expect("its section is missing");
+            assert!(error.to_string().contains(what), "{error}");
+        }
+        let typo = load(&text.replace("api_key", "key")).expect_err("an unknown name");
+        assert!(format!("{typo:#}").contains("key"), "{typo:#}");
     }
 }

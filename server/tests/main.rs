@@ -18,8 +18,11 @@ mod mail {
     mod compose;
     mod exim;
     mod outbox;
+    mod resend_faults;
+    mod resend_session;
     mod smtp_cancel;
     mod smtp_faults;
+    mod smtp_keys;
     mod smtp_session;
     mod smtp_tls;
 }

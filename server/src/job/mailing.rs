@@ -16,6 +16,7 @@ use uuid::Uuid;
 /// What the e-mail with this number says. `None` where the stored recipient is no address, which the store never writes.
 pub fn notice(services: &Services, record: &Record, report: &Report, number: u32) -> Option<Notice> {
     let spec = &record.row.spec;
+    let message_id = record.message_ids.get(&number)?;
     Some(Notice {
         from: services.sender.clone(),
         to: record.targets.get(&number)?.parse().ok()?,
@@ -23,10 +24,11 @@ pub fn notice(services: &Services, record: &Record, report: &Report, number: u32
         month: spec.month.title(),
         link: format!("{}/reports/{}", services.public_url, report.id),
         requested_by: record.row.owner_email.clone(),
-        message_id: record.message_ids.get(&number)?.clone(),
+        message_id: message_id.clone(),
         job: record.row.id.0,
         date: report.created_at,
         correction: None,
+        key: services.channel.key_header(message_id),
     })
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A channel that can prove it (the outbox) is asked again and again. Where the answer of a mail server was lost, the places
 //! that may know are looked at on a schedule, and every look is kept as evidence; not having seen a message proves nothing, so
-//! only a find or a person settles. No memory is needed: a crash in the middle, or a place that is out of order for a while,
+//! only a find or a person settles. A service that recognises a message by its key is given the same message once more: it
+//! answers as it did the first time. No memory is needed: a crash in the middle, or a place that is out of order for a while,
 //! costs nothing.
 
 use super::{
@@ -12,13 +13,13 @@ use super::{
 use crate::{
     id::JobId,
     mail::{
-        channel::Reconciled,
+        channel::{Channel, Outgoing, Reconciled},
+        key::recognised,
         look::{Finding, Look, Wanted},
     },
     store::{DueLook, EffectFilter, EffectPart, LookResult, StoreError},
 };
 use app::contract::{EffectKind, NotDone, Outcome, Verdict};
-use chrono::TimeDelta;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -44,11 +45,10 @@ pub async fn run(services: Arc<Services>, stop: CancellationToken) {
 
 /// Until the next look, or the next round.
 async fn pause(services: &Services) -> Duration {
-    let next = match services.store.next_look().await {
-        Ok(Some(next)) if !services.looks.is_empty() => next,
-        _ => return ROUND,
-    };
-    (next - services.store.clock().now()).max(TimeDelta::milliseconds(100)).to_std().map_or(ROUND, |left| left.min(ROUND))
+    let Ok(Some(next)) = services.store.next_look().await else { return ROUND };
+    // A look that is due and cannot be made must not be asked for all the time.
+    let left = (next - services.store.clock().now()).to_std().unwrap_or(ROUND);
+    left.clamp(Duration::from_secs(1), ROUND)
 }
 
 /// Settles what the channel can prove about unconfirmed e-mails of all jobs.
@@ -84,9 +84,6 @@ pub(super) async fn unconfirmed_emails(services: &Services, id: JobId) -> Result
 
 /// Makes the looks that are due.
 pub async fn due_looks(services: &Services) {
-    if services.looks.is_empty() {
-        return;
-    }
     let due = match services.store.due_looks().await {
         Ok(due) => due,
         Err(error) => return tracing::warn!(%error, "the looks that are due could not be listed"),
@@ -98,29 +95,68 @@ pub async fn due_looks(services: &Services) {
     }
 }
 
-/// Looks at every place in turn, until one has proof.
+/// Looks at every place in turn, until one has proof. Where none has, the service is asked by the message's key.
 async fn look_everywhere(services: &Services, due: &DueLook) -> Result<(), StoreError> {
     let Some(wanted) = wanted(services, due).await? else { return Ok(()) };
     for place in services.looks.iter() {
-        if look_at(services, due, place.as_ref(), &wanted).await? == LookResult::Found {
-            break;
+        let place: &dyn Look = place.as_ref();
+        let look = async {
+            match place.look(&wanted).await {
+                Finding::Accepted { evidence } => (LookResult::Found, evidence),
+                Finding::Nothing { asked } => (LookResult::Nothing, asked),
+                Finding::Failed { reason } => (LookResult::Failed, reason),
+            }
+        };
+        if recorded(services, due, place.name(), look).await? == LookResult::Found {
+            return Ok(());
         }
+    }
+    if let Some(message) = recognisable(services, due).await? {
+        let channel: &dyn Channel = services.channel.as_ref();
+        let again = async {
+            match channel.ask_again(&message).await {
+                Reconciled::Accepted { evidence } => (LookResult::Found, evidence),
+                // A refusal of the repetition says nothing about the first message.
+                Reconciled::NotAccepted { evidence } | Reconciled::NotKnown { evidence } => (LookResult::Nothing, evidence),
+            }
+        };
+        recorded(services, due, &format!("{}, by the message's key", channel.name()), again).await?;
     }
     Ok(())
 }
 
-async fn look_at(services: &Services, due: &DueLook, place: &dyn Look, wanted: &Wanted) -> Result<LookResult, StoreError> {
-    let store = &services.store;
-    if !store.begin_look(due, place.name()).await? {
+/// Makes a look between its two entries in the record. Another worker's look counts as nothing found.
+async fn recorded(
+    services: &Services,
+    due: &DueLook,
+    place: &str,
+    look: impl Future<Output = (LookResult, String)>,
+) -> Result<LookResult, StoreError> {
+    if !services.store.begin_look(due, place).await? {
         return Ok(LookResult::Nothing);
     }
-    let (result, evidence) = match place.look(wanted).await {
-        Finding::Accepted { evidence } => (LookResult::Found, evidence),
-        Finding::Nothing { asked } => (LookResult::Nothing, asked),
-        Finding::Failed { reason } => (LookResult::Failed, reason),
-    };
-    store.end_look(due, place.name(), result, &evidence).await?;
+    let (result, evidence) = look.await;
+    services.store.end_look(due, place, result, &evidence).await?;
     Ok(result)
+}
+
+/// The message, where handing it over again cannot make a second one. If the first attempt never arrived, this one does, so it
+/// is never done for a job that somebody has cancelled, nor while one can still be cancelled.
+async fn recognisable(services: &Services, due: &DueLook) -> Result<Option<Outgoing>, StoreError> {
+    let store = &services.store;
+    let Some(record) = store.job(due.job).await? else { return Ok(None) };
+    if record.job.cancel_requested || !record.job.phase.is_final() || record.job.is_withdrawn() {
+        return Ok(None);
+    }
+    let (Some(effect), Some(message)) = (record.job.effect(due.number), store.message(due.job, due.number).await?) else {
+        return Ok(None);
+    };
+    let Some(outgoing) = outgoing(due.job, effect, &message) else { return Ok(None) };
+    let attempts = store.effect(due.job, due.number).await?.map(|found| found.attempts).unwrap_or_default();
+    let Some(first) = attempts.iter().map(|attempt| attempt.began_at).min() else { return Ok(None) };
+    let now = store.clock().now();
+    let known = services.channel.key_life(&outgoing).is_some_and(|life| recognised(life, first, now));
+    Ok(known.then_some(outgoing))
 }
 
 async fn wanted(services: &Services, due: &DueLook) -> Result<Option<Wanted>, StoreError> {

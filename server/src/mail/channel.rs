@@ -9,11 +9,14 @@
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
+use chrono::TimeDelta;
 use lettre::Address;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+use super::key::KeyHeader;
 
 /// One attempt to send one stored message to one recipient.
 #[derive(Debug, Clone)]
@@ -64,6 +67,8 @@ pub enum Phase {
     Body,
     /// The final dot and the reply to it.
     FinalDot,
+    /// The answer of a service that takes messages over HTTP.
+    Answer,
     /// Writing or naming a file of the outbox.
     Store,
 }
@@ -83,6 +88,7 @@ impl Phase {
             Self::Journal => "journal",
             Self::Body => "body",
             Self::FinalDot => "final_dot",
+            Self::Answer => "answer",
             Self::Store => "store",
         }
     }
@@ -103,6 +109,7 @@ impl fmt::Display for Phase {
             Self::Journal => "before the first byte of the message",
             Self::Body => "while sending the message",
             Self::FinalDot => "after the message was handed over",
+            Self::Answer => "in the answer to the message",
             Self::Store => "while writing the message's file",
         })
     }
@@ -256,5 +263,31 @@ pub trait Channel: Send + Sync {
     async fn reconcile(&self, message: &Outgoing) -> Reconciled {
         let _ = message;
         Reconciled::NotKnown { evidence: format!("{} cannot be asked about earlier messages.", self.name()) }
+    }
+
+    /// The header that a new message gets when it is rendered, so that its key is part of the stored bytes. `None` where the
+    /// channel knows no keys.
+    fn key_header(&self, message_id: &str) -> Option<KeyHeader> {
+        let _ = message_id;
+        None
+    }
+
+    /// How long after the first attempt the service still recognises this message by its key, margin not taken off: see
+    /// [`key::recognised`](super::key::recognised). `None` where a second hand-over could be a second message, also because
+    /// the message was rendered for another channel or account than the present settings name.
+    fn key_life(&self, message: &Outgoing) -> Option<TimeDelta> {
+        let _ = message;
+        None
+    }
+
+    /// Hands the very same bytes over again under the same key; the answer is the reconciliation. A service that knows the
+    /// key answers as it did the first time and takes no second message.
+    ///
+    /// The caller records the act before it, and asks only while the key is recognised, for a job that nobody has cancelled:
+    /// if the first attempt never arrived, this one does. An acceptance is proof; a refusal is none, because it says nothing
+    /// about the first attempt.
+    async fn ask_again(&self, message: &Outgoing) -> Reconciled {
+        let _ = message;
+        Reconciled::NotKnown { evidence: format!("{} recognises no message by a key.", self.name()) }
     }
 }

@@ -18,6 +18,8 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 use uuid::Uuid;
 
+use super::key::KeyHeader;
+
 /// What the message says, and to whom.
 #[derive(Debug, Clone)]
 pub struct Notice {
@@ -41,6 +43,9 @@ pub struct Notice {
     pub date: DateTime<Utc>,
     /// What was wrong, for a message that corrects an earlier one.
     pub correction: Option<Correction>,
+    /// The header by which the channel's service recognises the message, from
+    /// [`Channel::key_header`](super::channel::Channel::key_header).
+    pub key: Option<KeyHeader>,
 }
 
 /// What a correction says, and which message it corrects.
@@ -76,6 +81,9 @@ pub enum ComposeError {
     /// The link is not an address that can be clicked.
     #[error("\"{0}\" is not a web address. Check the public address in the settings.")]
     Link(String),
+    /// The key's header has a name that no header can have.
+    #[error("\"{0}\" cannot be the name of a header. Check the settings of the mail channel.")]
+    KeyHeader(String),
     /// The message could not be put together.
     #[error("The message could not be written: {0}.")]
     Message(#[from] lettre::error::Error),
@@ -114,6 +122,10 @@ pub fn compose(notice: &Notice) -> Result<Composed, ComposeError> {
         .raw_header(raw("X-Recount-Job", &notice.job.to_string()));
     if let Some(Correction { in_reply_to, .. }) = &notice.correction {
         message = message.in_reply_to(in_reply_to.clone()).references(in_reply_to.clone());
+    }
+    if let Some(KeyHeader { name, value }) = &notice.key {
+        let header = HeaderName::new_from_ascii(name.clone()).map_err(|_| ComposeError::KeyHeader(name.clone()))?;
+        message = message.raw_header(HeaderValue::new(header, value.clone()));
     }
     let message = message.multipart(
         MultiPart::alternative()

@@ -16,19 +16,32 @@ mod wire;
 use std::{fs, time::Duration};
 
 use async_trait::async_trait;
+use chrono::TimeDelta;
 use lettre::transport::smtp::{
     authentication::Credentials,
     client::{Certificate, TlsParameters},
     extension::ClientId,
 };
 
+pub(in crate::mail) use self::settings::is_loopback;
 pub use self::settings::{Secret, Security, SettingsError, SmtpSettings, Timeouts};
-use crate::mail::channel::{Channel, Delivery, Journal, Outgoing, Stop};
+use super::{
+    channel::{Channel, Delivery, Journal, Outgoing, Reconciled, Stop},
+    key::{self, InDoubtAlready, KeyHeader},
+};
 
 /// A mail server that takes messages for others.
 pub struct Smtp {
     name: String,
     relay: Relay,
+    keys: Option<Keys>,
+}
+
+/// How the service behind the server recognises a message that it was given before.
+struct Keys {
+    header: String,
+    life: TimeDelta,
+    user: String,
 }
 
 /// Everything a session needs, checked.
@@ -66,8 +79,14 @@ impl Smtp {
             (Some(user), Some(password)) => Some(Credentials::new(user.clone(), password.expose().to_owned())),
             _ => None,
         };
+        let keys = settings.idempotency_header.as_ref().map(|header| Keys {
+            header: header.clone(),
+            life: TimeDelta::hours(settings.idempotency_hours.unwrap_or(24).into()),
+            user: settings.username.clone().unwrap_or_default(),
+        });
         Ok(Self {
             name: format!("SMTP {peer}"),
+            keys,
             relay: Relay {
                 host: settings.host.clone(),
                 port,
@@ -100,6 +119,23 @@ impl Channel for Smtp {
 
     async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
         session::deliver(&self.relay, message, journal, stop).await
+    }
+
+    fn key_header(&self, message_id: &str) -> Option<KeyHeader> {
+        let Keys { header, user, .. } = self.keys.as_ref()?;
+        Some(KeyHeader::new(header, &[&self.relay.peer, user], message_id))
+    }
+
+    fn key_life(&self, message: &Outgoing) -> Option<TimeDelta> {
+        let life = self.keys.as_ref()?.life;
+        self.key_header(&message.message_id)?.is_in(message).then_some(life)
+    }
+
+    async fn ask_again(&self, message: &Outgoing) -> Reconciled {
+        if self.key_life(message).is_none() {
+            return key::not_asked();
+        }
+        key::reconciled(self.deliver(message, &InDoubtAlready, &Stop::default()).await)
     }
 }
 

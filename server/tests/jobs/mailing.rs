@@ -1,10 +1,19 @@
 //! The e-mail step against a mail server that misbehaves: what is sent again, and what never is.
 
 use app::contract::{NotDone, Outcome, Phase, headline};
-use server::{id::JobId, store::Record};
+use server::{
+    id::JobId,
+    mail::channel::{Channel, Outgoing, Reconciled},
+    store::Record,
+};
+use uuid::Uuid;
 
 use crate::support::{
     instance::Instance,
+    resend_server::{
+        Act::{Dropped, Taken},
+        Api, Ending,
+    },
     smtp_server::{
         Act::{Close, Hold, Say},
         Script, Server,
@@ -137,4 +146,53 @@ async fn a_shutdown_that_does_not_wait_longer_leaves_it_unconfirmed() {
     server.finished().await;
     assert_eq!(headline(&record.job), "Report saved; email outcome unconfirmed");
     assert_eq!((server.commits(), named(&server)), (2, TWO.iter().map(|&to| to.to_owned()).collect()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_http_an_acceptance_has_an_id_and_a_refusal_its_name() {
+    let instance = Instance::new().await;
+    let refusal = r#"{"statusCode":422,"name":"validation_error","message":"no such domain"}"#;
+    let api = Api::start(vec![Dropped(Ending::Say(422, refusal))]).await;
+    instance.two_documents();
+    let id = instance.job(TWO).await;
+    let worker = Running::start(instance.services_with(api.channel()));
+    let record = instance.wait_for_end(id).await;
+    worker.stop().await;
+    assert_eq!(headline(&record.job), "Report saved; email refused for 1 of 2");
+    let (refused, accepted) = (record.job.effect(2).unwrap(), record.job.effect(3).unwrap());
+    assert_eq!((refused.not_done, refused.attempts), (Some(NotDone::Refused), 1));
+    let evidence = refused.evidence.as_deref().unwrap();
+    assert_eq!(evidence, "422 validation_error: no such domain (in the answer to the message)");
+    let evidence = accepted.evidence.as_deref().unwrap();
+    assert_eq!(evidence, format!("200, id {} (127.0.0.1:{})", api.taken()[0].id, api.port));
+    assert_eq!(api.taken().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stored_message_carries_its_key_so_a_lost_answer_can_be_asked_for_again() {
+    let instance = Instance::new().await;
+    let api = Api::start(vec![Taken(Ending::Close)]).await;
+    instance.two_documents();
+    let id = instance.job(ONE).await;
+    let worker = Running::start(instance.services_with(api.channel()));
+    let record = instance.wait_for_end(id).await;
+    worker.stop().await;
+    assert_eq!(headline(&record.job), "Report saved; email outcome unconfirmed");
+
+    let stored = instance.store.message(id, 2).await.unwrap().unwrap();
+    let message = Outgoing {
+        attempt: Uuid::nil(),
+        from: stored.sender.parse().unwrap(),
+        to: stored.recipient.parse().unwrap(),
+        sha256: stored.sha256.as_slice().try_into().unwrap(),
+        bytes: stored.bytes.into(),
+        message_id: stored.message_id,
+    };
+    // As after a restart: another channel from the same settings.
+    let channel = api.channel();
+    assert!(channel.key_life(&message).is_some());
+    let asked = channel.ask_again(&message).await;
+    let first = format!("200, id {}", api.taken()[0].id);
+    assert!(matches!(&asked, Reconciled::Accepted { evidence } if evidence.starts_with(&first)), "{asked:?}");
+    assert_eq!(api.taken().len(), 1);
 }

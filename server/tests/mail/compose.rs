@@ -17,6 +17,7 @@ fn notice() -> Notice {
         message_id: message_id(0xfeed, "recount.example.org"),
         correction: None,
         date: DateTime::from_timestamp(1_782_900_000, 0).expect("a time"),
+        key: None,
     }
 }
 

@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use chrono::DateTime;
 use server::mail::{
-    channel::{Journal, Outgoing, Refused},
+    channel::{Channel, Journal, Outgoing, Refused},
+    compose::{Notice, compose, message_id},
     smtp::{Security, SmtpSettings, Timeouts},
 };
 use sha2::{Digest, Sha256};
@@ -80,6 +82,34 @@ pub fn message_with_id(message_id: &str, body: &str) -> Outgoing {
     }
 }
 
+/// A message as Recount renders it for this channel.
+pub fn rendered_for(channel: &dyn Channel, title: &str) -> Outgoing {
+    let id = message_id(0xfeed, "recount.example.org");
+    let key = channel.key_header(&id);
+    let notice = Notice {
+        correction: None,
+        from: "Recount <r@example.org>".parse().expect("sender"),
+        to: "anna@example.org".parse().expect("recipient"),
+        title: title.into(),
+        month: "June 2026".into(),
+        link: "https://recount.example.org/reports/7?a=1&b=2".into(),
+        requested_by: "Bert".into(),
+        job: Uuid::from_u128(7),
+        message_id: id,
+        date: DateTime::from_timestamp(1_782_900_000, 0).expect("a time"),
+        key,
+    };
+    let composed = compose(&notice).expect("a good notice");
+    Outgoing {
+        attempt: Uuid::from_u128(7),
+        from: notice.from.email,
+        to: notice.to,
+        bytes: composed.bytes.into(),
+        sha256: composed.sha256,
+        message_id: composed.message_id,
+    }
+}
+
 /// Plain SMTP to a port of this machine, with the long time-outs of the RFC.
 pub fn settings(port: u16) -> SmtpSettings {
     SmtpSettings {
@@ -92,5 +122,7 @@ pub fn settings(port: u16) -> SmtpSettings {
         hello_name: Some("client.example.org".into()),
         timeouts: Timeouts::default(),
         extra_ca_file: None,
+        idempotency_header: None,
+        idempotency_hours: None,
     }
 }

@@ -5,6 +5,7 @@ pub mod instance;
 pub mod mail;
 pub mod model_server;
 pub mod program;
+pub mod resend_server;
 pub mod site;
 pub mod smtp_run;
 pub mod smtp_server;

@@ -4,6 +4,7 @@
 //! sleeps: a hang lasts until the client is gone, and a held reply until the test lets it go.
 
 use std::{
+    collections::HashSet,
     pin::Pin,
     sync::{
         Arc, Mutex,
@@ -53,6 +54,8 @@ pub struct Script {
     pub commit: bool,
     pub dot: Act,
     pub quit: Act,
+    /// The header by whose value it recognises a message that it has kept before; it keeps no second one.
+    pub key_header: Option<&'static str>,
 }
 
 pub const EHLO: &[u8] = b"250-mx.test\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-SIZE 100000000\r\n250 AUTH PLAIN LOGIN\r\n";
@@ -76,6 +79,7 @@ impl Default for Script {
             commit: true,
             dot: Act::Say(b"250 2.0.0 Ok: queued as ABC123\r\n"),
             quit: Act::Say(b"221 2.0.0 bye\r\n"),
+            key_header: None,
         }
     }
 }
@@ -94,6 +98,7 @@ struct Seen {
     commits: AtomicUsize,
     lines: Mutex<Vec<String>>,
     bodies: Mutex<Vec<Vec<u8>>>,
+    keys: Mutex<HashSet<String>>,
     open: watch::Sender<usize>,
     reached: Semaphore,
     released: Semaphore,
@@ -132,6 +137,7 @@ impl Server {
             commits: AtomicUsize::new(0),
             lines: Mutex::default(),
             bodies: Mutex::default(),
+            keys: Mutex::default(),
             open: watch::Sender::new(0),
             reached: Semaphore::new(0),
             released: Semaphore::new(0),
@@ -278,7 +284,9 @@ async fn dialogue(line: &mut Line, script: &Script, seen: &Seen) -> Go {
                     continue;
                 }
                 let body = read_message(line, script, seen).await?;
-                if script.commit {
+                let key = script.key_header.and_then(|name| header(&body, name));
+                let is_new = |key| seen.keys.lock().expect("keys").insert(key);
+                if script.commit && key.is_none_or(is_new) {
                     seen.commits.fetch_add(1, SeqCst);
                     seen.bodies.lock().expect("bodies").push(body);
                 }
@@ -321,6 +329,13 @@ async fn read_message(line: &mut Line, script: &Script, seen: &Seen) -> Option<V
         }
     }
     Some(body)
+}
+
+/// The value of a header that stands on one line.
+fn header(message: &[u8], name: &str) -> Option<String> {
+    let text = String::from_utf8_lossy(message);
+    let mut head = text.split("\r\n").take_while(|line| !line.is_empty());
+    head.find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(": ")?.to_owned()))
 }
 
 async fn act(what: &Act, line: &mut Line, seen: &Seen) -> Go {

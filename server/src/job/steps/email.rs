@@ -107,7 +107,10 @@ async fn deliver(work: &Work, effect: &Effect, outgoing: &Outgoing) -> Verdict {
         Delivery::NotAccepted { phase, evidence, retry } => {
             let why = match retry {
                 Retry::NeedsPerson
-                    if matches!(phase, Phase::MailFrom | Phase::RcptTo | Phase::Data | Phase::Body | Phase::FinalDot) =>
+                    if matches!(
+                        phase,
+                        Phase::MailFrom | Phase::RcptTo | Phase::Data | Phase::Body | Phase::FinalDot | Phase::Answer
+                    ) =>
                 {
                     NotDone::Refused
                 }

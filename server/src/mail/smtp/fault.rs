@@ -4,10 +4,10 @@ use std::{error::Error as _, io, time::Duration};
 
 use lettre::transport::smtp::{Error as SmtpError, response::Response};
 
-use crate::mail::channel::Retry;
-
-/// Longest reply text kept as evidence, in characters; a server may send 100 kB.
-const EVIDENCE_LIMIT: usize = 1000;
+use crate::mail::{
+    channel::Retry,
+    evidence::{clean, innermost, is_tls},
+};
 
 /// Why a step ended without the reply that was wanted.
 #[derive(Debug)]
@@ -111,59 +111,14 @@ fn evidence(code: u16, text: &str) -> String {
     clean(&format!("{code} {text}"))
 }
 
-/// The server's text is data from outside: one line, no control characters, bounded.
-fn clean(text: &str) -> String {
-    let mut words = String::new();
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-        if !word.is_empty() {
-            if !words.is_empty() {
-                words.push(' ');
-            }
-            words.push_str(word);
-        }
-    }
-    match words.char_indices().nth(EVIDENCE_LIMIT) {
-        Some((end, _)) => format!("{}…", &words[..end]),
-        None => words,
-    }
-}
-
-/// The last error of the chain; the outer ones only repeat its text.
-fn innermost(error: &SmtpError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text = inner.to_string();
-        source = inner.source();
-    }
-    text
-}
-
-fn is_tls(error: &SmtpError) -> bool {
-    let mut source = error.source();
-    while let Some(inner) = source {
-        let cause = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if let Some(cause) = cause
-            && cause.is::<rustls::Error>()
-        {
-            return true;
-        }
-        source = inner.source();
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn evidence_is_one_bounded_line() {
-        let long = "x".repeat(5000);
-        let fault = Fault::Reply { code: 550, text: format!("5.1.1 no\r\nsuch\u{7} user {long}") };
-        let text = fault.evidence();
-        assert!(text.starts_with("550 5.1.1 no such user x"));
-        assert_eq!(text.chars().count(), EVIDENCE_LIMIT + 1);
+    fn evidence_of_a_reply_is_its_code_and_its_text_on_one_line() {
+        let fault = Fault::Reply { code: 550, text: "5.1.1 no\r\nsuch\u{7} user".to_owned() };
+        assert_eq!(fault.evidence(), "550 5.1.1 no such user");
     }
 
     #[test]

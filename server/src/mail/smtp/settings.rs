@@ -106,6 +106,11 @@ pub struct SmtpSettings {
     pub timeouts: Timeouts,
     /// PEM file with certificates to trust in addition to the system's.
     pub extra_ca_file: Option<PathBuf>,
+    /// The e-mail header by which the service behind this server recognises a message that it was given before, such as
+    /// `Resend-Idempotency-Key`; most servers have none.
+    pub idempotency_header: Option<String>,
+    /// How long it does, in hours; defaults to 24.
+    pub idempotency_hours: Option<u16>,
 }
 
 /// What is wrong with the settings, in words for the administrator.
@@ -132,6 +137,14 @@ pub enum SettingsError {
     /// `hello_name` cannot stand in EHLO.
     #[error("\"{0}\" cannot be said in EHLO. Use this machine's full name, such as app.example.org.")]
     HelloName(String),
+    /// `idempotency_header` is no header's name, or that of a header which every message has.
+    #[error(
+        "\"{0}\" cannot be the header for a key. Give the name from the mail service's documentation, such as Resend-Idempotency-Key."
+    )]
+    IdempotencyHeader(String),
+    /// `idempotency_hours` makes no sense.
+    #[error("A key is recognised for 1 to 720 hours, and only where idempotency_header names its header.")]
+    IdempotencyHours,
     /// A time-out of nothing.
     #[error("The time-out {0} is 0 seconds, so no message could ever be sent. Give at least 1.")]
     ZeroTimeout(&'static str),
@@ -193,6 +206,12 @@ impl SmtpSettings {
         {
             return Err(SettingsError::HelloName(name.clone()));
         }
+        if let Some(name) = self.idempotency_header.as_ref().filter(|name| !is_free_header(name)) {
+            return Err(SettingsError::IdempotencyHeader(name.clone()));
+        }
+        if self.idempotency_hours.is_some_and(|hours| self.idempotency_header.is_none() || !(1..=720).contains(&hours)) {
+            return Err(SettingsError::IdempotencyHours);
+        }
         let limits = &self.timeouts;
         for (name, limit) in [
             ("connect", limits.connect),
@@ -216,8 +235,19 @@ fn is_host(host: &str) -> bool {
             && host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')))
 }
 
+/// RFC 5322 3.6.8, no longer than a line takes, and none of the headers that a message has anyway.
+fn is_free_header(name: &str) -> bool {
+    let taken = ["from", "to", "cc", "bcc", "sender", "reply-to", "subject", "date", "message-id", "in-reply-to", "references"];
+    let lower = name.to_ascii_lowercase();
+    let prefixed = ["mime-", "content-", "auto-submitted", "x-recount-"].iter().any(|prefix| lower.starts_with(prefix));
+    (1..=76).contains(&name.len())
+        && name.chars().all(|c| c.is_ascii_graphic() && c != ':')
+        && !prefixed
+        && !taken.contains(&lower.as_str())
+}
+
 /// A name other than `localhost` could resolve to another machine tomorrow, so it never counts.
-fn is_loopback(host: &str) -> bool {
+pub(in crate::mail) fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
@@ -279,6 +309,28 @@ mod tests {
         assert!(wrong(|s| s.from = "r@e.org\r\nBcc: x@e.org".into()).contains("sender"));
         assert!(wrong(|s| s.hello_name = Some("a b".into())).contains("EHLO"));
         assert!(wrong(|s| s.timeouts.block = Duration::ZERO).contains("block"));
+        assert!(wrong(|s| s.idempotency_hours = Some(24)).contains("idempotency_header"));
+        for hours in [0, 721] {
+            let s = keyed("X-EE-Idempotency-Key", Some(hours));
+            assert_eq!(s.validate(), Err(SettingsError::IdempotencyHours), "{hours}");
+        }
+    }
+
+    fn keyed(header: &str, hours: Option<u16>) -> SmtpSettings {
+        let settings = settings(r#"{"host":"mx.example.org","from":"r@e.org"}"#);
+        SmtpSettings { idempotency_header: Some(header.to_owned()), idempotency_hours: hours, ..settings }
+    }
+
+    #[test]
+    fn the_key_has_a_header_of_its_own() {
+        for good in ["Resend-Idempotency-Key", "X-EE-Idempotency-Key", "x!#$%&'*+-^_`|~"] {
+            assert_eq!(keyed(good, None).validate(), Ok(()), "{good}");
+        }
+        let long = "X".repeat(77);
+        for wrong in ["", "X Key", "X-Key:", "X-Schlüssel", "X\r\nBcc", "Message-ID", "content-type", "X-Recount-Job", &long] {
+            assert_eq!(keyed(wrong, None).validate(), Err(SettingsError::IdempotencyHeader(wrong.to_owned())));
+        }
+        assert_eq!(keyed("X-Key", Some(720)).validate(), Ok(()));
     }
 
     #[test]
