@@ -37,6 +37,7 @@ pub struct Settings {
     pub model: Option<ModelSetting>,
     pub uploads: UploadSettings,
     pub worker: WorkerSettings,
+    pub history: HistorySettings,
 }
 
 /// A folder that the administrator allows.
@@ -126,6 +127,21 @@ pub struct WorkerSettings {
 impl Default for WorkerSettings {
     fn default() -> Self {
         Self { concurrency: 4, lease_seconds: 15, grace_seconds: 20 }
+    }
+}
+
+/// How long the history of effects is kept.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HistorySettings {
+    /// Calendar months. Effects of jobs that are still there are kept in any case.
+    pub keep_months: u32,
+}
+
+impl Default for HistorySettings {
+    /// A year and the month in which it is looked back on.
+    fn default() -> Self {
+        Self { keep_months: 13 }
     }
 }
 

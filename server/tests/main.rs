@@ -43,6 +43,7 @@ mod jobs {
     mod crash;
     mod ending;
     mod hold;
+    mod keys;
     mod mailing;
 }
 

@@ -9,7 +9,7 @@ use crate::{
     store::Store,
 };
 use anyhow::{Context, bail};
-use chrono::TimeDelta;
+use chrono::{DateTime, Months, TimeDelta};
 use std::{net::SocketAddr, process::ExitCode, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
@@ -61,6 +61,7 @@ impl Serve {
             grace: Duration::from_secs(settings.worker.grace_seconds.into()),
             only: None,
         };
+        let keep_effects = Months::new(settings.history.keep_months.max(1));
         let desk = open_desk(&self.data.path, settings, &public_url).await?;
         let store = desk.store().clone();
         if self.demo {
@@ -81,7 +82,7 @@ impl Serve {
             }
         });
 
-        let cleaner = tokio::spawn(clean(store.clone(), shutdown.clone()));
+        let cleaner = tokio::spawn(clean(store.clone(), keep_effects, shutdown.clone()));
 
         println!("Recount is at {public_url}");
         if let Some(code) = first_admin.code() {
@@ -120,9 +121,16 @@ impl Serve {
     }
 }
 
-/// Forgets forms that were left lying, at the start and every few hours, until `stop`.
-async fn clean(store: Store, stop: CancellationToken) {
+/// Forgets forms that were left lying, and effects of deleted jobs that are old enough, at the start and every few hours, until
+/// `stop`.
+async fn clean(store: Store, keep_effects: Months, stop: CancellationToken) {
     loop {
+        let horizon = store.clock().now().checked_sub_months(keep_effects);
+        match store.forget_effects(horizon.unwrap_or(DateTime::UNIX_EPOCH)).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "forgot {count} old effects of deleted jobs"),
+            Err(error) => tracing::warn!(%error, "old effects could not be forgotten"),
+        }
         match store.clean_drafts(store.clock().now() - KEEP_DRAFTS).await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "forgot {count} forms and files that never became a job"),

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     id::JobId,
+    job::Services,
     store::{
         Attempt, Decision, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord, LookRecord, LookResult, Message,
     },
@@ -188,7 +189,11 @@ impl Desk {
     }
 
     async fn look_plan(&self, job: JobId, number: u32, reader: &Reader) -> Result<LookPlan, DeskError> {
-        let places: Vec<String> = self.services.looks.iter().map(|look| look.name().to_owned()).collect();
+        let Services { looks, channel, .. } = self.services.as_ref();
+        let mut places: Vec<String> = looks.iter().map(|look| look.name().to_owned()).collect();
+        if channel.key_header("").is_some() {
+            places.push(format!("{}, by the message's key", channel.name()));
+        }
         let next = if places.is_empty() { None } else { self.store().next_look_for(job, number).await? };
         Ok(LookPlan { next: next.map(|at| moment(at, reader.zone)), places })
     }

@@ -1,0 +1,108 @@
+//! Unconfirmed e-mails of a service that recognises a message by its key: the answer to the same message is the answer to the
+//! first one, as long as the key is recognised and nobody has cancelled.
+
+use app::contract::{NotDone, Outcome, headline};
+use chrono::TimeDelta;
+use server::{
+    job::{Services, reconcile::due_looks},
+    store::{LookResult, Record},
+};
+
+use crate::support::{
+    instance::{Instance, LEASE},
+    resend_server::{
+        Act::{Dropped, Taken},
+        Api, Ending,
+    },
+    worker::Running,
+};
+
+const ONE: &[&str] = &["anna@example.org"];
+const TOO_EARLY: TimeDelta = TimeDelta::seconds(59);
+
+/// A finished job whose only e-mail is unconfirmed, since the service's first answer was lost.
+async fn unconfirmed(api: &Api) -> (Instance, Services, Record) {
+    let instance = Instance::new().await;
+    instance.two_documents();
+    let id = instance.job(ONE).await;
+    let services = instance.services_with(api.channel());
+    let worker = Running::start(services.clone());
+    let record = instance.wait_for_end(id).await;
+    worker.stop().await;
+    assert_eq!(headline(&record.job), "Report saved; email outcome unconfirmed");
+    (instance, services, record)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_is_asked_for_again_and_no_second_message_is_made() {
+    let api = Api::start(vec![Taken(Ending::Close)]).await;
+    let (instance, services, record) = unconfirmed(&api).await;
+    let id = record.row.id;
+    instance.clock.advance(TOO_EARLY);
+    due_looks(&services).await;
+    assert_eq!(instance.store.looks(id, 2).await.unwrap(), []);
+    instance.clock.advance(TimeDelta::seconds(1));
+    due_looks(&services).await;
+    let record = instance.record(id).await;
+    assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
+    assert_eq!(api.taken().len(), 1);
+    let looks = instance.store.looks(id, 2).await.unwrap();
+    assert_eq!(looks.len(), 1);
+    let (_, result, evidence) = looks[0].end.clone().unwrap();
+    assert!(result == LookResult::Found && evidence.contains(&api.taken()[0].id), "{looks:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_never_arrived_arrives_with_the_repetition() {
+    let api = Api::start(vec![Dropped(Ending::Close)]).await;
+    let (instance, services, record) = unconfirmed(&api).await;
+    assert_eq!(api.taken().len(), 0);
+    instance.clock.advance(TimeDelta::minutes(1));
+    due_looks(&services).await;
+    let record = instance.record(record.row.id).await;
+    assert_eq!((record.job.effect(2).unwrap().outcome, api.taken().len()), (Outcome::Done, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_handed_over_again_once_the_key_may_be_forgotten() {
+    let api = Api::start(vec![Taken(Ending::Close)]).await;
+    let (instance, services, record) = unconfirmed(&api).await;
+    let asked = api.requests();
+    instance.clock.advance(TimeDelta::hours(23));
+    due_looks(&services).await;
+    assert_eq!(api.requests(), asked);
+    assert_eq!(instance.record(record.row.id).await.job.effect(2).unwrap().outcome, Outcome::Unconfirmed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_of_the_repetition_settles_nothing() {
+    let refusal = r#"{"statusCode":403,"name":"forbidden","message":"the account is closed"}"#;
+    let api = Api::start(vec![Taken(Ending::Close), Dropped(Ending::Say(403, refusal))]).await;
+    let (instance, services, record) = unconfirmed(&api).await;
+    instance.clock.advance(TimeDelta::minutes(1));
+    due_looks(&services).await;
+    let email = instance.record(record.row.id).await.job.effect(2).unwrap().clone();
+    assert_eq!((email.outcome, email.not_done), (Outcome::Unconfirmed, None::<NotDone>));
+    let looks = instance.store.looks(record.row.id, 2).await.unwrap();
+    assert!(looks[0].end.as_ref().is_some_and(|(_, result, text)| *result == LookResult::Nothing && text.contains("forbidden")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_was_cancelled_hands_nothing_over_again() {
+    let api = Api::start(vec![Dropped(Ending::Hang)]).await;
+    let instance = Instance::new().await;
+    instance.two_documents();
+    let id = instance.job(ONE).await;
+    let services = instance.services_with(api.channel());
+    let worker = Running::start(services.clone());
+    instance.wait(id, "the message", |record| record.job.effect(2).is_some_and(|e| e.outcome == Outcome::InDoubt)).await;
+    instance.store.cancel_job(id, "ada@example.org").await.unwrap();
+    worker.kill().await;
+    instance.clock.advance(LEASE + TimeDelta::seconds(1));
+    instance.store.recover_job(id).await.unwrap();
+    assert_eq!(headline(&instance.record(id).await.job), "Cancelled. Report saved; email outcome unconfirmed");
+    let asked = api.requests();
+    instance.clock.advance(TimeDelta::minutes(1));
+    due_looks(&services).await;
+    assert_eq!((api.requests(), api.taken().len()), (asked, 0));
+}
