@@ -5,6 +5,7 @@ use crate::{
     extract::Limits,
     mail::{
         channel::Channel,
+        look::{Archive, Bounces, LogFile, LogSettings, Look, MailboxSettings},
         outbox::Outbox,
         smtp::{Secret, Smtp, SmtpSettings},
     },
@@ -56,6 +57,12 @@ pub struct MailSettings {
     /// The outbox folder; relative to the data folder.
     pub outbox: PathBuf,
     pub smtp: Option<SmtpSettings>,
+    /// The mailbox that `smtp.archive` leads to.
+    pub archive: Option<MailboxSettings>,
+    /// The mailbox that bounces and delivery reports come to: that of `smtp.from`.
+    pub bounces: Option<MailboxSettings>,
+    /// The mail server's log, where it runs on this machine.
+    pub log: Option<LogSettings>,
 }
 
 /// The kinds of channel.
@@ -75,6 +82,9 @@ impl Default for MailSettings {
             from: "Recount <recount@localhost.localdomain>".into(),
             outbox: "outbox".into(),
             smtp: None,
+            archive: None,
+            bounces: None,
+            log: None,
         }
     }
 }
@@ -197,9 +207,28 @@ impl Settings {
                 let folder = data.join(&self.mail.outbox);
                 Arc::new(Outbox::open(&folder).with_context(|| format!("the outbox {} cannot be made", folder.display()))?)
             }
-            (ChannelKind::Smtp, Some(smtp)) => Arc::new(Smtp::new(smtp)?),
+            (ChannelKind::Smtp, Some(smtp)) => {
+                // Reports that nobody reads would only fill a mailbox.
+                let dsn = smtp.dsn.unwrap_or(self.mail.bounces.is_some());
+                Arc::new(Smtp::new(&SmtpSettings { dsn: Some(dsn), ..smtp.clone() })?)
+            }
             (ChannelKind::Smtp, None) => bail!("mail.channel is \"smtp\", but there is no [mail.smtp] with a host."),
         })
+    }
+
+    /// The places to look for what became of an unconfirmed message, the surest first.
+    pub fn looks(&self) -> anyhow::Result<Vec<Arc<dyn Look>>> {
+        let mut looks: Vec<Arc<dyn Look>> = Vec::new();
+        if let Some(settings) = &self.mail.log {
+            looks.push(Arc::new(LogFile::new(settings).context("[mail.log] cannot work")?));
+        }
+        if let Some(settings) = &self.mail.archive {
+            looks.push(Arc::new(Archive::new(settings).context("[mail.archive] cannot work")?));
+        }
+        if let Some(settings) = &self.mail.bounces {
+            looks.push(Arc::new(Bounces::new(settings).context("[mail.bounces] cannot work")?));
+        }
+        Ok(looks)
     }
 
     /// The summarizer that is chosen, checked.

@@ -16,13 +16,17 @@ mod wire;
 use std::{fs, time::Duration};
 
 use async_trait::async_trait;
-use lettre::transport::smtp::{
-    authentication::Credentials,
-    client::{Certificate, TlsParameters},
-    extension::ClientId,
+use lettre::{
+    Address,
+    transport::smtp::{
+        authentication::Credentials,
+        client::{Certificate, TlsParameters},
+        extension::ClientId,
+    },
 };
 
 pub use self::settings::{Secret, Security, SettingsError, SmtpSettings, Timeouts};
+pub(super) use self::settings::{is_host, is_loopback};
 use crate::mail::channel::{Channel, Delivery, Journal, Outgoing, Stop};
 
 /// A mail server that takes messages for others.
@@ -40,6 +44,8 @@ struct Relay {
     hello: ClientId,
     credentials: Option<Credentials>,
     timeouts: Timeouts,
+    archive: Option<Address>,
+    dsn: bool,
 }
 
 enum Protection {
@@ -76,6 +82,8 @@ impl Smtp {
                 hello: settings.hello_name.clone().map_or_else(ClientId::default, ClientId::Domain),
                 credentials,
                 timeouts: settings.timeouts.clone(),
+                archive: settings.archive()?,
+                dsn: settings.dsn.unwrap_or(false),
             },
         })
     }

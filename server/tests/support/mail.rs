@@ -92,5 +92,7 @@ pub fn settings(port: u16) -> SmtpSettings {
         hello_name: Some("client.example.org".into()),
         timeouts: Timeouts::default(),
         extra_ca_file: None,
+        archive: None,
+        dsn: None,
     }
 }

@@ -4,10 +4,7 @@ use std::{error::Error as _, io, time::Duration};
 
 use lettre::transport::smtp::{Error as SmtpError, response::Response};
 
-use crate::mail::channel::Retry;
-
-/// Longest reply text kept as evidence, in characters; a server may send 100 kB.
-const EVIDENCE_LIMIT: usize = 1000;
+use crate::mail::{channel::Retry, evidence::one_line};
 
 /// Why a step ended without the reply that was wanted.
 #[derive(Debug)]
@@ -80,10 +77,10 @@ impl Fault {
             }
             Self::TimedOut(limit) => format!("no answer within {} s", limit.as_secs_f64().round()),
             Self::Unreadable(what) if what.is_empty() => "a reply without text".to_owned(),
-            Self::Unreadable(what) => clean(&format!("an unreadable reply: \"{what}\"")),
-            Self::Link(what) => clean(&format!("the connection failed: {what}")),
-            Self::Tls(what) => clean(&format!("no trusted TLS connection: {what}")),
-            Self::Unable(what) => clean(what),
+            Self::Unreadable(what) => one_line(&format!("an unreadable reply: \"{what}\"")),
+            Self::Link(what) => one_line(&format!("the connection failed: {what}")),
+            Self::Tls(what) => one_line(&format!("no trusted TLS connection: {what}")),
+            Self::Unable(what) => one_line(what),
         }
     }
 
@@ -108,24 +105,7 @@ fn lines(reply: &Response) -> String {
 }
 
 fn evidence(code: u16, text: &str) -> String {
-    clean(&format!("{code} {text}"))
-}
-
-/// The server's text is data from outside: one line, no control characters, bounded.
-fn clean(text: &str) -> String {
-    let mut words = String::new();
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-        if !word.is_empty() {
-            if !words.is_empty() {
-                words.push(' ');
-            }
-            words.push_str(word);
-        }
-    }
-    match words.char_indices().nth(EVIDENCE_LIMIT) {
-        Some((end, _)) => format!("{}…", &words[..end]),
-        None => words,
-    }
+    one_line(&format!("{code} {text}"))
 }
 
 /// The last error of the chain; the outer ones only repeat its text.
@@ -156,6 +136,7 @@ fn is_tls(error: &SmtpError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mail::evidence;
 
     #[test]
     fn evidence_is_one_bounded_line() {
@@ -163,7 +144,7 @@ mod tests {
         let fault = Fault::Reply { code: 550, text: format!("5.1.1 no\r\nsuch\u{7} user {long}") };
         let text = fault.evidence();
         assert!(text.starts_with("550 5.1.1 no such user x"));
-        assert_eq!(text.chars().count(), EVIDENCE_LIMIT + 1);
+        assert_eq!(text.chars().count(), evidence::LIMIT + 1);
     }
 
     #[test]
