@@ -18,6 +18,7 @@ mod mail {
     mod compose;
     mod exim;
     mod outbox;
+    mod smtp_archive;
     mod smtp_cancel;
     mod smtp_faults;
     mod smtp_session;
