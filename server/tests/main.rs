@@ -17,6 +17,8 @@ mod mail {
 
     mod compose;
     mod exim;
+    mod look_imap;
+    mod look_peers;
     mod outbox;
     mod smtp_archive;
     mod smtp_cancel;

@@ -139,4 +139,17 @@ mod tests {
             assert!(wanted(id).message_id().is_err(), "{id}");
         }
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_ends_however_much_progress_it_makes_and_whatever_breaks() {
+        let progress = async {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let over = Finding::Failed { reason: "it was not over within 180 s".to_owned() };
+        assert_eq!(run(Duration::from_mins(3), progress).await, over);
+        let broken = Finding::Failed { reason: "what was found there could not be read".to_owned() };
+        assert_eq!(run(Duration::from_mins(3), async { panic!("a parser") }).await, broken);
+    }
 }
