@@ -256,3 +256,46 @@ impl ModelSetting {
         settings
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> anyhow::Result<Settings> {
+        let folder = tempfile::TempDir::new().expect("folder");
+        std::fs::write(folder.path().join(FILE), text).expect("settings");
+        Settings::load(folder.path())
+    }
+
+    const MAILBOX: &str = "host = \"imap.example.org\"\nusername = \"u\"\npassword = \"p\"\n";
+
+    #[test]
+    fn every_place_that_is_written_down_is_looked_at() {
+        assert!(load("").expect("settings").looks().expect("looks").is_empty());
+        let all = format!(
+            "[mail.archive]\n{MAILBOX}[mail.bounces]\n{MAILBOX}folder = \"Bounces\"\n\
+             [mail.log]\npath = \"/var/log/mail.log\"\nformat = \"postfix\"\n"
+        );
+        let looks = load(&all).expect("settings").looks().expect("looks");
+        let names: Vec<&str> = looks.iter().map(|look| look.name()).collect();
+        let expected = [
+            "Postfix log /var/log/mail.log",
+            "archive mailbox u at imap.example.org:993, folder INBOX",
+            "bounce mailbox u at imap.example.org:993, folder Bounces",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_place_that_cannot_work_is_named() {
+        for (text, named) in [
+            (format!("[mail.archive]\n{MAILBOX}fodler = \"x\"\n"), "fodler"),
+            ("[mail.log]\npath = \"/var/log/mail.log\"\nformat = \"sendmail\"\n".into(), "sendmail"),
+            ("[mail.log]\npath = \"mail.log\"\nformat = \"exim\"\n".into(), "[mail.log]"),
+            (format!("[mail.bounces]\n{MAILBOX}security = \"plain\"\n"), "[mail.bounces]"),
+        ] {
+            let error = load(&text).and_then(|settings| settings.looks()).err().expect("must be refused");
+            assert!(format!("{error:#}").contains(named), "{error:#}");
+        }
+    }
+}

@@ -105,6 +105,31 @@ mod tests {
         assert!(proof(&[arriving, queued]).is_some());
     }
 
+    /// What Postfix 3.7 wrote about one message that it took and one whose connection was cut in the middle of its text.
+    const REAL: &str = "\
+        Nov 29 19:01:58 pf postfix/smtpd[19328]: connect from localhost[127.0.0.1]\n\
+        Nov 29 19:01:58 pf postfix/smtpd[19328]: 5BA009907D9: client=localhost[127.0.0.1]\n\
+        Nov 29 19:01:58 pf postfix/cleanup[19330]: 5BA009907D9: message-id=<good@pf.test>\n\
+        Nov 29 19:01:58 pf postfix/smtpd[19328]: connect from localhost[127.0.0.1]\n\
+        Nov 29 19:01:58 pf postfix/qmgr[19276]: 5BA009907D9: from=<r@pf.test>, size=240, nrcpt=2 (queue active)\n\
+        Nov 29 19:01:58 pf postfix/smtpd[19328]: 69C539907DA: client=localhost[127.0.0.1]\n\
+        Nov 29 19:01:58 pf postfix/cleanup[19330]: 69C539907DA: message-id=<lost@pf.test>\n\
+        Nov 29 19:01:58 pf postfix/cleanup[19333]: 6EB899907DE: message-id=<20261129190158.6EB899907DE@pf.test>\n\
+        Nov 29 19:01:58 pf postfix/qmgr[19276]: 6EB899907DE: from=<>, size=1918, nrcpt=1 (queue active)\n\
+        Nov 29 19:01:58 pf postfix/bounce[19332]: 5BA009907D9: sender delivery status notification: 6EB899907DE\n\
+        Nov 29 19:01:58 pf postfix/qmgr[19276]: 5BA009907D9: removed\n\
+        Nov 29 19:01:59 pf postfix/smtpd[19328]: lost connection after DATA (6131 bytes) from localhost[127.0.0.1]\n";
+
+    #[test]
+    fn a_real_log_tells_what_was_taken_from_what_only_arrived() {
+        let found = |id| {
+            let mut scan = Postfix::new(id);
+            REAL.lines().find_map(|line| scan.line(line.as_bytes()))
+        };
+        assert!(found("<good@pf.test>").is_some_and(|proof| proof.contains("5BA009907D9: from=<r@pf.test>")));
+        assert_eq!(found("<lost@pf.test>"), None);
+    }
+
     #[test]
     fn arriving_alone_is_none() {
         let lost = "Nov 29 18:00:01 mx postfix/smtpd[410]: lost connection after DATA (120 bytes) from c[127.0.0.1]";
