@@ -47,7 +47,7 @@ impl Wanted {
     /// The Message-ID, if it is one that can be asked for.
     ///
     /// Recount's own are plain ASCII. Anything else could end a quoted string of IMAP or a line of its dialogue.
-    fn message_id(&self) -> Result<&str, String> {
+    fn searchable_id(&self) -> Result<&str, String> {
         let id = self.message_id.as_str();
         let inner = id.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or_default();
         let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '<' | '>');
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn only_an_id_that_cannot_be_mistaken_for_a_command_is_asked_for() {
-        assert_eq!(wanted("<0123@example.org>").message_id(), Ok("<0123@example.org>"));
+        assert_eq!(wanted("<0123@example.org>").searchable_id(), Ok("<0123@example.org>"));
         let long = format!("<{}@e>", "x".repeat(MAX_ID));
         for id in [
             "",
@@ -136,7 +136,7 @@ mod tests {
             "<ü@e>",
             &long,
         ] {
-            assert!(wanted(id).message_id().is_err(), "{id}");
+            assert!(wanted(id).searchable_id().is_err(), "{id}");
         }
     }
 

@@ -29,7 +29,7 @@ acl_rcpt:
   accept
 acl_data:
   accept condition = ${if match{$recipients}{slowdot}}
-         delay = 10s
+         delay = 3s
   accept
 begin routers
 gone:

@@ -27,6 +27,7 @@ base_dir = FOLDER/run
 state_dir = FOLDER/state
 log_path = FOLDER/log
 protocols = imap
+login_greeting = FOLDER
 listen = 127.0.0.1
 ssl = yes
 ssl_cert = <FOLDER/leaf.pem
@@ -112,7 +113,8 @@ impl Dovecot {
                 eprintln!("Dovecot ended: {}", dovecot.log());
                 return None;
             }
-            if greets(clear, "* OK").await {
+            // Its own folder, so that it is not mistaken for one that took the port first.
+            if greets(clear, &dovecot.folder.path().display().to_string()).await {
                 return Some(dovecot);
             }
             tokio::task::yield_now().await;

@@ -41,7 +41,7 @@ impl Look for Archive {
     }
 
     async fn look(&self, wanted: &Wanted) -> Finding {
-        let id = match wanted.message_id() {
+        let id = match wanted.searchable_id() {
             Ok(id) => id.to_owned(),
             Err(reason) => return Finding::Failed { reason },
         };

@@ -57,7 +57,7 @@ impl Look for Bounces {
 
 /// Any mail since then that has one of the ids anywhere.
 fn keys(wanted: &Wanted) -> Result<String, String> {
-    let id = wanted.message_id()?.trim_matches(['<', '>']);
+    let id = wanted.searchable_id()?.trim_matches(['<', '>']);
     // SINCE takes a day without a time zone (RFC 3501 6.4.4), and the server's clock is another one.
     let since = (wanted.since - TimeDelta::days(1)).format("%-d-%b-%Y");
     let mut keys = format!("SINCE {since} ");

@@ -70,7 +70,7 @@ impl Look for LogFile {
     }
 
     async fn look(&self, wanted: &Wanted) -> Finding {
-        let id = match wanted.message_id() {
+        let id = match wanted.searchable_id() {
             Ok(id) => id.to_owned(),
             Err(reason) => return Finding::Failed { reason },
         };
