@@ -11,7 +11,7 @@ NODE_MODULES := end2end/node_modules/.package-lock.json
 SITE := target/site/pkg/app.js.br
 WASM := target/wasm32-unknown-unknown/wasm-release/app.wasm
 
-.PHONY: help run test build clean site tools browser exim lint test-rust test-browser bench
+.PHONY: help run test build clean site tools browser exim dovecot lint test-rust test-browser bench
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 — \2/p' Makefile
@@ -31,7 +31,7 @@ lint: tools
 	cargo clippy -p app --lib --features hydrate --target wasm32-unknown-unknown -- -D warnings
 	@test -z "$$(cargo tree --workspace --target all -i ring 2>/dev/null)" || { echo "ring is in the tree; TLS is aws-lc-rs everywhere"; exit 1; }
 
-test-rust: exim ## Run the tests of contract, store, services and the whole program
+test-rust: exim dovecot ## Run the tests of contract, store, services and the whole program
 	cargo test --workspace
 
 test-browser: site browser ## Run the browser tests
@@ -66,12 +66,15 @@ $(NODE_MODULES): end2end/package.json end2end/package-lock.json
 	cd end2end && npm ci --no-audit --no-fund
 	touch $@
 
-# The system's Chromium and a real mail server; on Debian they are installed where they are missing.
+# The system's Chromium, a real mail server and a real IMAP server; on Debian they are installed where they are missing.
 browser:
 	@command -v chromium >/dev/null || $(call install,chromium)
 
 exim:
 	@test -x /usr/sbin/exim4 || $(call install,exim4-daemon-light)
+
+dovecot:
+	@test -x /usr/sbin/dovecot || $(call install,dovecot-imapd)
 
 install = { echo "Installing $(1) for the tests"; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(1) >/dev/null; }
 

@@ -5,6 +5,7 @@ use crate::{
     extract::Limits,
     mail::{
         channel::Channel,
+        look::{Archive, Bounces, LogFile, LogSettings, Look, MailboxSettings},
         outbox::Outbox,
         resend::{Resend, ResendSettings},
         smtp::{Secret, Smtp, SmtpSettings},
@@ -59,6 +60,12 @@ pub struct MailSettings {
     pub outbox: PathBuf,
     pub smtp: Option<SmtpSettings>,
     pub resend: Option<ResendSettings>,
+    /// The mailbox that `smtp.archive` leads to.
+    pub archive: Option<MailboxSettings>,
+    /// The mailbox that bounces and delivery reports come to: that of `smtp.from`.
+    pub bounces: Option<MailboxSettings>,
+    /// The mail server's log, where it runs on this machine.
+    pub log: Option<LogSettings>,
 }
 
 /// The kinds of channel.
@@ -81,6 +88,9 @@ impl Default for MailSettings {
             outbox: "outbox".into(),
             smtp: None,
             resend: None,
+            archive: None,
+            bounces: None,
+            log: None,
         }
     }
 }
@@ -223,7 +233,9 @@ impl Settings {
             }
             ChannelKind::Smtp => {
                 let smtp = smtp.as_ref().context("mail.channel is \"smtp\", but there is no [mail.smtp] with a host.")?;
-                Arc::new(Smtp::new(smtp)?)
+                // Reports that nobody reads would only fill a mailbox.
+                let dsn = smtp.dsn.unwrap_or(self.mail.bounces.is_some());
+                Arc::new(Smtp::new(&SmtpSettings { dsn: Some(dsn), ..smtp.clone() })?)
             }
             ChannelKind::Resend => {
                 let resend = resend.as_ref();
@@ -231,6 +243,21 @@ impl Settings {
                 Arc::new(Resend::new(resend)?)
             }
         })
+    }
+
+    /// The places to look for what became of an unconfirmed message, the surest first.
+    pub fn looks(&self) -> anyhow::Result<Vec<Arc<dyn Look>>> {
+        let mut looks: Vec<Arc<dyn Look>> = Vec::new();
+        if let Some(settings) = &self.mail.log {
+            looks.push(Arc::new(LogFile::new(settings).context("[mail.log] cannot work")?));
+        }
+        if let Some(settings) = &self.mail.archive {
+            looks.push(Arc::new(Archive::new(settings).context("[mail.archive] cannot work")?));
+        }
+        if let Some(settings) = &self.mail.bounces {
+            looks.push(Arc::new(Bounces::new(settings).context("[mail.bounces] cannot work")?));
+        }
+        Ok(looks)
     }
 
     /// The summarizer that is chosen, checked.
@@ -289,5 +316,37 @@ mod tests {
         }
         let typo = load(&text.replace("api_key", "key")).expect_err("an unknown name");
         assert!(format!("{typo:#}").contains("key"), "{typo:#}");
+    }
+
+    const MAILBOX: &str = "host = \"imap.example.org\"\nusername = \"u\"\npassword = \"p\"\n";
+
+    #[test]
+    fn every_place_that_is_written_down_is_looked_at() {
+        assert!(load("").expect("settings").looks().expect("looks").is_empty());
+        let all = format!(
+            "[mail.archive]\n{MAILBOX}[mail.bounces]\n{MAILBOX}folder = \"Bounces\"\n\
+             [mail.log]\npath = \"/var/log/mail.log\"\nformat = \"postfix\"\n"
+        );
+        let looks = load(&all).expect("settings").looks().expect("looks");
+        let names: Vec<&str> = looks.iter().map(|look| look.name()).collect();
+        let expected = [
+            "Postfix log /var/log/mail.log",
+            "archive mailbox u at imap.example.org:993, folder INBOX",
+            "bounce mailbox u at imap.example.org:993, folder Bounces",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_place_that_cannot_work_is_named() {
+        for (text, named) in [
+            (format!("[mail.archive]\n{MAILBOX}fodler = \"x\"\n"), "fodler"),
+            ("[mail.log]\npath = \"/var/log/mail.log\"\nformat = \"sendmail\"\n".into(), "sendmail"),
+            ("[mail.log]\npath = \"mail.log\"\nformat = \"exim\"\n".into(), "[mail.log]"),
+            (format!("[mail.bounces]\n{MAILBOX}security = \"plain\"\n"), "[mail.bounces]"),
+        ] {
+            let error = load(&text).and_then(|settings| settings.looks()).err().expect("must be refused");
+            assert!(format!("{error:#}").contains(named), "{error:#}");
+        }
     }
 }

@@ -17,9 +17,12 @@ mod mail {
 
     mod compose;
     mod exim;
+    mod look_imap;
+    mod look_peers;
     mod outbox;
     mod resend_faults;
     mod resend_session;
+    mod smtp_archive;
     mod smtp_cancel;
     mod smtp_faults;
     mod smtp_keys;

@@ -117,7 +117,7 @@ pub async fn open_desk(data: &Path, settings: Settings, public_url: &str) -> any
         sender: settings.sender()?,
         public_url: public_url.trim_end_matches('/').to_owned(),
         limits: settings.limits(),
-        looks: Arc::default(),
+        looks: settings.looks()?.into(),
         mail_pauses: MAIL_PAUSES,
     };
     Ok(Desk::new(Arc::new(services), Arc::new(settings)))

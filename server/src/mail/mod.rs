@@ -6,7 +6,7 @@
 //! takes messages over HTTP and [`outbox`] for a folder of `.eml` files. None of them sends
 //! anything twice on its own: whether to try again is the caller's decision, made from the
 //! [`channel::Delivery`] that it gets and from the [`key`] by which a service may recognise a
-//! message.
+//! message. What no answer came for, a [`look`] may find later.
 
 pub mod address;
 pub mod channel;
@@ -17,3 +17,4 @@ pub mod look;
 pub mod outbox;
 pub mod resend;
 pub mod smtp;
+mod trust;

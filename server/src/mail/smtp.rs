@@ -17,14 +17,17 @@ use std::{fs, time::Duration};
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use lettre::transport::smtp::{
-    authentication::Credentials,
-    client::{Certificate, TlsParameters},
-    extension::ClientId,
+use lettre::{
+    Address,
+    transport::smtp::{
+        authentication::Credentials,
+        client::{Certificate, TlsParameters},
+        extension::ClientId,
+    },
 };
 
-pub(in crate::mail) use self::settings::is_loopback;
 pub use self::settings::{Secret, Security, SettingsError, SmtpSettings, Timeouts};
+pub(in crate::mail) use self::settings::{is_host, is_loopback};
 use super::{
     channel::{Channel, Delivery, Journal, Outgoing, Reconciled, Stop},
     key::{self, InDoubtAlready, KeyHeader},
@@ -53,6 +56,8 @@ struct Relay {
     hello: ClientId,
     credentials: Option<Credentials>,
     timeouts: Timeouts,
+    archive: Option<Address>,
+    dsn: bool,
 }
 
 enum Protection {
@@ -95,6 +100,8 @@ impl Smtp {
                 hello: settings.hello_name.clone().map_or_else(ClientId::default, ClientId::Domain),
                 credentials,
                 timeouts: settings.timeouts.clone(),
+                archive: settings.archive()?,
+                dsn: settings.dsn.unwrap_or(false),
             },
         })
     }

@@ -124,5 +124,7 @@ pub fn settings(port: u16) -> SmtpSettings {
         extra_ca_file: None,
         idempotency_header: None,
         idempotency_hours: None,
+        archive: None,
+        dsn: None,
     }
 }

@@ -1,6 +1,8 @@
 //! What several test files need.
 
 pub mod channels;
+pub mod dovecot;
+pub mod exim;
 pub mod instance;
 pub mod mail;
 pub mod model_server;

@@ -47,6 +47,8 @@ pub struct Script {
     pub auth: Act,
     pub mail: Act,
     pub rcpt: Act,
+    /// Every RCPT after the first of a session.
+    pub rcpt_again: Act,
     pub data: Act,
     /// After that many bytes of the message.
     pub body: Option<(usize, Act)>,
@@ -74,6 +76,7 @@ impl Default for Script {
             auth: Act::Say(b"235 2.7.0 welcome\r\n"),
             mail: Act::Say(b"250 2.1.0 ok\r\n"),
             rcpt: Act::Say(b"250 2.1.5 ok\r\n"),
+            rcpt_again: Act::Say(b"250 2.1.5 ok\r\n"),
             data: Act::Say(b"354 go on\r\n"),
             body: None,
             commit: true,
@@ -266,7 +269,7 @@ async fn before_tls(tcp: TcpStream, script: &Script, seen: &Seen) -> Option<TcpS
 }
 
 async fn dialogue(line: &mut Line, script: &Script, seen: &Seen) -> Go {
-    let mut hellos = 0;
+    let (mut hellos, mut recipients) = (0, 0);
     loop {
         let command = read_command(line, seen).await?;
         let answer = match command.as_str() {
@@ -276,7 +279,10 @@ async fn dialogue(line: &mut Line, script: &Script, seen: &Seen) -> Go {
             }
             "AUTH" => &script.auth,
             "MAIL" => &script.mail,
-            "RCPT" => &script.rcpt,
+            "RCPT" => {
+                recipients += 1;
+                if recipients == 1 { &script.rcpt } else { &script.rcpt_again }
+            }
             "QUIT" => &script.quit,
             "DATA" => {
                 act(&script.data, line, seen).await?;

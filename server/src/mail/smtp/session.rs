@@ -5,12 +5,17 @@
 //! before it must drop the message). From that moment only a complete reply decides; without one
 //! the outcome is unconfirmed.
 //!
+//! The archive's copy goes to a second recipient of the same transaction, named after the first was taken. The two are then
+//! accepted or refused as one (RFC 5321 4.1.1.4), which makes the copy a proof. Nothing that happens to the archive's address
+//! may keep the message: a refusal is noted, and where the session breaks at it, a second session goes without it.
+//!
 //! Known limit: lettre reads a reply without text (a bare `250`) or with text that is not UTF-8 as an
 //! error, so such an acceptance ends as unconfirmed, the safe side.
 
 use std::{
     future::{Future, poll_fn},
     pin::pin,
+    str::SplitAsciiWhitespace,
     sync::{Mutex, PoisonError},
     task::Poll,
     time::Duration,
@@ -22,7 +27,7 @@ use lettre::{
         authentication::Mechanism,
         client::AsyncSmtpConnection,
         commands::{Data, Ehlo, Mail, Quit, Rcpt},
-        extension::{Extension, MailBodyParameter, MailParameter},
+        extension::{Extension, MailBodyParameter, MailParameter, RcptParameter},
         response::Response,
     },
 };
@@ -65,6 +70,23 @@ impl Ended {
     fn unconfirmed(evidence: String) -> Self {
         Self { delivery: Delivery::Unconfirmed { evidence }, in_step: false }
     }
+
+    /// Adds why the archive has no copy, where somebody might look for one.
+    fn without_copy(mut self, why: Option<&str>) -> Self {
+        if let (Some(why), Delivery::Accepted { evidence, .. } | Delivery::Unconfirmed { evidence }) = (why, &mut self.delivery) {
+            evidence.push_str("; the archive address was refused: ");
+            evidence.push_str(why);
+        }
+        self
+    }
+}
+
+/// How far the server followed before the message.
+enum Offer {
+    /// It waits for the message. Says why the archive gets no copy, where it should have.
+    Ready { no_copy: Option<String> },
+    /// The session broke at the archive's address.
+    Broken { why: String },
 }
 
 pub(super) async fn deliver(relay: &Relay, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
@@ -75,13 +97,25 @@ pub(super) async fn deliver(relay: &Relay, message: &Outgoing, journal: &dyn Jou
             retry: Retry::NeedsPerson,
         };
     }
-    let mut connection = match open(relay, stop).await {
-        Ok(connection) => connection,
-        Err(ended) => return ended.delivery,
-    };
-    let ended = match offer(&mut connection, relay, message, stop).await {
-        Ok(()) => hand_over(&mut connection, relay, message, journal, stop).await,
-        Err(ended) => ended,
+    let mut archive = relay.archive.as_ref().filter(|archive| **archive != message.to);
+    let mut no_copy = None;
+    let (mut connection, ended) = loop {
+        let mut connection = match open(relay, stop).await {
+            Ok(connection) => connection,
+            Err(ended) => return ended.delivery,
+        };
+        match offer(&mut connection, relay, message, archive, stop).await {
+            Ok(Offer::Ready { no_copy: why }) => {
+                let ended = hand_over(&mut connection, relay, message, journal, stop).await;
+                break (connection, ended.without_copy(no_copy.or(why).as_deref()));
+            }
+            // Nothing was handed over yet, so beginning again can send nothing twice.
+            Ok(Offer::Broken { why }) => {
+                no_copy = Some(why);
+                archive = None;
+            }
+            Err(ended) => break (connection, ended),
+        }
     };
     if ended.in_step {
         // Detached: the outcome is final, and QUIT can neither change nor delay it.
@@ -155,27 +189,62 @@ async fn connect(relay: &Relay, stop: &Stop) -> Result<AsyncSmtpConnection, Ende
 }
 
 /// Everything from the sender to the 354.
-async fn offer(connection: &mut AsyncSmtpConnection, relay: &Relay, message: &Outgoing, stop: &Stop) -> Result<(), Ended> {
+async fn offer(
+    connection: &mut AsyncSmtpConnection,
+    relay: &Relay,
+    message: &Outgoing,
+    archive: Option<&Address>,
+    stop: &Stop,
+) -> Result<Offer, Ended> {
     let limits = &relay.timeouts;
     let hello = connection.command(Ehlo::new(relay.hello.clone()));
     let reply = step(Phase::Hello, limits.command, stop, hello).await?;
     expect(Phase::Hello, &[250], &reply)?;
-    let parameters = mail_parameters(connection, &reply, message).map_err(|fault| Ended::failed(Phase::MailFrom, &fault))?;
+    let reports = relay.dsn && extension(&reply, "DSN").is_some();
+    let parameters =
+        mail_parameters(connection, &reply, message, reports).map_err(|fault| Ended::failed(Phase::MailFrom, &fault))?;
 
     let mail = connection.command(Mail::new(Some(message.from.clone()), parameters));
     let reply = step(Phase::MailFrom, limits.command, stop, mail).await?;
     expect(Phase::MailFrom, &[250], &reply)?;
 
-    let rcpt = connection.command(Rcpt::new(message.to.clone(), Vec::new()));
-    let reply = step(Phase::RcptTo, limits.command, stop, rcpt).await?;
-    expect(Phase::RcptTo, &[250, 251], &reply)?;
+    recipient(connection, relay, &message.to, reports.then_some("SUCCESS,FAILURE,DELAY"), stop).await?;
+    let mut no_copy = None;
+    if let Some(archive) = archive {
+        match recipient(connection, relay, archive, reports.then_some("NEVER"), stop).await {
+            Ok(()) => {}
+            Err(Ended { delivery: Delivery::NotAccepted { evidence, .. }, in_step: true }) => no_copy = Some(evidence),
+            Err(Ended { delivery: Delivery::NotAccepted { evidence: why, .. }, .. }) => return Ok(Offer::Broken { why }),
+            Err(stopped) => return Err(stopped),
+        }
+    }
 
     let reply = step(Phase::Data, limits.data, stop, connection.command(Data)).await?;
-    expect(Phase::Data, &[354], &reply)
+    expect(Phase::Data, &[354], &reply)?;
+    Ok(Offer::Ready { no_copy })
+}
+
+/// RCPT TO, with what the server shall report about this recipient (RFC 3461 4.1).
+async fn recipient(
+    connection: &mut AsyncSmtpConnection,
+    relay: &Relay,
+    to: &Address,
+    notify: Option<&str>,
+    stop: &Stop,
+) -> Result<(), Ended> {
+    let notify = notify.map(|on| RcptParameter::Other { keyword: "NOTIFY".to_owned(), value: Some(on.to_owned()) });
+    let rcpt = connection.command(Rcpt::new(to.clone(), notify.into_iter().collect()));
+    let reply = step(Phase::RcptTo, relay.timeouts.command, stop, rcpt).await?;
+    expect(Phase::RcptTo, &[250, 251], &reply)
 }
 
 /// The extensions that this message needs, or what the server lacks for it.
-fn mail_parameters(connection: &AsyncSmtpConnection, hello: &Response, message: &Outgoing) -> Result<Vec<MailParameter>, Fault> {
+fn mail_parameters(
+    connection: &AsyncSmtpConnection,
+    hello: &Response,
+    message: &Outgoing,
+    reports: bool,
+) -> Result<Vec<MailParameter>, Fault> {
     let server = connection.server_info();
     let ascii = |address: &Address| AsRef::<str>::as_ref(address).is_ascii();
     let mut parameters = Vec::new();
@@ -202,16 +271,26 @@ fn mail_parameters(connection: &AsyncSmtpConnection, hello: &Response, message: 
         }
         parameters.push(MailParameter::Size(size));
     }
+    if reports {
+        // RFC 3461 4.3 and 4.4: return the header section only, and name this attempt in every report.
+        for (keyword, value) in [("RET", "HDRS".to_owned()), ("ENVID", message.attempt.to_string())] {
+            parameters.push(MailParameter::Other { keyword: keyword.to_owned(), value: Some(value) });
+        }
+    }
     Ok(parameters)
 }
 
-/// lettre reads no SIZE from EHLO, so it is read here.
-fn size_limit(hello: &Response) -> Option<usize> {
+/// What EHLO says behind a keyword; lettre keeps neither SIZE nor DSN.
+fn extension<'a>(hello: &'a Response, keyword: &str) -> Option<SplitAsciiWhitespace<'a>> {
     hello.message().skip(1).find_map(|line| {
         let mut words = line.split_ascii_whitespace();
-        words.next().filter(|keyword| keyword.eq_ignore_ascii_case("SIZE"))?;
-        Some(words.next().and_then(|n| n.parse().ok()).unwrap_or(0))
+        words.next().filter(|word| word.eq_ignore_ascii_case(keyword))?;
+        Some(words)
     })
+}
+
+fn size_limit(hello: &Response) -> Option<usize> {
+    extension(hello, "SIZE").map(|mut words| words.next().and_then(|n| n.parse().ok()).unwrap_or(0))
 }
 
 /// From the 354 over the point of no return to the outcome.

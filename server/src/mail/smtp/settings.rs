@@ -2,7 +2,7 @@
 
 use std::{fmt, net::IpAddr, path::PathBuf, time::Duration};
 
-use lettre::message::Mailbox;
+use lettre::{Address, message::Mailbox};
 use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
@@ -111,6 +111,11 @@ pub struct SmtpSettings {
     pub idempotency_header: Option<String>,
     /// How long it does, in hours; defaults to 24.
     pub idempotency_hours: Option<u16>,
+    /// Who gets a copy of every message, as a second recipient of the envelope that no header names.
+    pub archive: Option<String>,
+    /// Whether to ask for delivery reports (RFC 3461) where the server offers them. They come to `from`'s mailbox. When not
+    /// said, they are asked for if there is a bounce mailbox to look for them in.
+    pub dsn: Option<bool>,
 }
 
 /// What is wrong with the settings, in words for the administrator.
@@ -134,6 +139,9 @@ pub enum SettingsError {
     /// `from` is not an address.
     #[error("\"{0}\" is not a sender's e-mail address, such as Recount <reports@example.org>.")]
     From(String),
+    /// `archive` is not an address.
+    #[error("\"{0}\" is not the archive's e-mail address in ASCII, such as archive@example.org.")]
+    Archive(String),
     /// `hello_name` cannot stand in EHLO.
     #[error("\"{0}\" cannot be said in EHLO. Use this machine's full name, such as app.example.org.")]
     HelloName(String),
@@ -183,6 +191,19 @@ impl SmtpSettings {
         self.from.parse().map_err(|_| wrong())
     }
 
+    /// The archive's address.
+    ///
+    /// # Errors
+    /// [`SettingsError::Archive`] when it is not one address, or one that some servers cannot take: it must not hinder the
+    /// message.
+    pub fn archive(&self) -> Result<Option<Address>, SettingsError> {
+        let Some(text) = &self.archive else { return Ok(None) };
+        match text.parse() {
+            Ok(address) if text.is_ascii() => Ok(Some(address)),
+            _ => Err(SettingsError::Archive(text.clone())),
+        }
+    }
+
     /// Checks everything that can be checked without the network or the file system.
     ///
     /// # Errors
@@ -201,6 +222,7 @@ impl SmtpSettings {
             return Err(SettingsError::HalfCredentials);
         }
         self.sender()?;
+        self.archive()?;
         if let Some(name) = &self.hello_name
             && (name.is_empty() || !name.chars().all(|c| c.is_ascii_graphic()))
         {
@@ -228,7 +250,8 @@ impl SmtpSettings {
     }
 }
 
-fn is_host(host: &str) -> bool {
+/// Whether this is a host name or an IP address.
+pub(in crate::mail) fn is_host(host: &str) -> bool {
     host.parse::<IpAddr>().is_ok()
         || (!host.is_empty()
             && host.len() <= 253
@@ -307,6 +330,9 @@ mod tests {
         assert!(wrong(|s| s.username = Some("u".into())).contains("both"));
         assert!(wrong(|s| s.from = "reports".into()).contains("sender"));
         assert!(wrong(|s| s.from = "r@e.org\r\nBcc: x@e.org".into()).contains("sender"));
+        assert!(wrong(|s| s.archive = Some("archive".into())).contains("archive's"));
+        assert!(wrong(|s| s.archive = Some("a@e.org>\r\nRCPT TO:<b@e.org".into())).contains("archive's"));
+        assert!(wrong(|s| s.archive = Some("ünal@e.org".into())).contains("ASCII"));
         assert!(wrong(|s| s.hello_name = Some("a b".into())).contains("EHLO"));
         assert!(wrong(|s| s.timeouts.block = Duration::ZERO).contains("block"));
         assert!(wrong(|s| s.idempotency_hours = Some(24)).contains("idempotency_header"));
