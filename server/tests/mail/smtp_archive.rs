@@ -127,7 +127,7 @@ fn a_refused_recipient_leaves_the_archive_without_a_copy() {
 
 #[test]
 fn a_message_to_the_archive_itself_names_it_once() {
-    let to_archive = Outgoing { to: "archive@example.org".parse().expect("address"), ..message() };
+    let to_archive = Outgoing { to: "Archive@Example.org".parse().expect("address"), ..message() };
     let (delivery, server) = send(Script::default(), |_| {}, &to_archive);
     assert!(matches!(delivery, Delivery::Accepted { .. }), "{delivery:?}");
     assert_eq!(envelope(&server).iter().filter(|line| line.starts_with("RCPT")).count(), 1);

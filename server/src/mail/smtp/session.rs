@@ -97,7 +97,8 @@ pub(super) async fn deliver(relay: &Relay, message: &Outgoing, journal: &dyn Jou
             retry: Retry::NeedsPerson,
         };
     }
-    let mut archive = relay.archive.as_ref().filter(|archive| **archive != message.to);
+    let text = |address: &Address| address.to_string();
+    let mut archive = relay.archive.as_ref().filter(|archive| !text(archive).eq_ignore_ascii_case(&text(&message.to)));
     let mut no_copy = None;
     let (mut connection, ended) = loop {
         let mut connection = match open(relay, stop).await {
@@ -265,7 +266,6 @@ fn mail_parameters(
     // RFC 1870: naming the size lets the server refuse before the message instead of after it.
     if let Some(limit) = size_limit(hello) {
         let size = message.bytes.len();
-        // 0 stands for "no fixed limit"
         if limit != 0 && size > limit {
             return Err(Fault::Unable(format!("the message has {size} bytes, and the mail server takes at most {limit}")));
         }
@@ -289,6 +289,7 @@ fn extension<'a>(hello: &'a Response, keyword: &str) -> Option<SplitAsciiWhitesp
     })
 }
 
+/// The largest message in bytes; 0 stands for "no fixed limit" (RFC 1870).
 fn size_limit(hello: &Response) -> Option<usize> {
     extension(hello, "SIZE").map(|mut words| words.next().and_then(|n| n.parse().ok()).unwrap_or(0))
 }
