@@ -57,11 +57,11 @@ pub async fn notices(services: &Services, record: &Record) -> Result<Option<Vec<
     Ok(Some(notices))
 }
 
-/// The attempt that `effect` is at. Its id follows from the job, the effect and the count, so that whoever looks later
+/// The attempt that `effect` is at. Its id follows from the job, the message and the count, so that whoever looks later
 /// names the same attempt. `None` where the stored addresses are not addresses, which the store never writes.
 pub fn outgoing(job: JobId, effect: &Effect, message: &Message) -> Option<Outgoing> {
     Some(Outgoing {
-        attempt: attempt_id(job, effect.number, effect.attempts),
+        attempt: attempt_id(job, &message.message_id, effect.attempts),
         from: message.sender.parse().ok()?,
         to: message.recipient.parse().ok()?,
         bytes: message.bytes.as_slice().into(),
@@ -70,7 +70,8 @@ pub fn outgoing(job: JobId, effect: &Effect, message: &Message) -> Option<Outgoi
     })
 }
 
-/// The id of an attempt, which is also its envelope id (RFC 3461 4.4).
-pub fn attempt_id(job: JobId, number: u32, attempt: u32) -> Uuid {
-    Uuid::new_v5(&job.0, format!("{number}/{attempt}").as_bytes())
+/// The id of an attempt, which is also its envelope id (RFC 3461 4.4). It rests on the Message-ID, which only the message's own
+/// recipient knows: a delivery report that names it cannot have been made up by another one.
+pub fn attempt_id(job: JobId, message_id: &str, attempt: u32) -> Uuid {
+    Uuid::new_v5(&job.0, format!("{message_id} {attempt}").as_bytes())
 }

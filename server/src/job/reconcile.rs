@@ -165,9 +165,10 @@ async fn wanted(services: &Services, due: &DueLook) -> Result<Option<Wanted>, St
     let may_be_accepted = record.attempts.iter().filter(|attempt| attempt.outcome == Outcome::Unconfirmed);
     let handed_over = may_be_accepted.clone().filter_map(|attempt| attempt.in_doubt_at).min();
     let Ok(recipient) = message.recipient.parse() else { return Ok(None) };
+    let attempt_ids = may_be_accepted.map(|attempt| attempt_id(due.job, &message.message_id, attempt.number));
     Ok(Some(Wanted {
+        envelope_ids: attempt_ids.collect(),
         message_id: message.message_id,
-        envelope_ids: may_be_accepted.map(|attempt| attempt_id(due.job, due.number, attempt.number)).collect(),
         recipient,
         since: handed_over.unwrap_or(due.since),
     }))

@@ -76,6 +76,8 @@ struct LookColumns {
 
 impl Store {
     /// The looks that are due now.
+    ///
+    /// None are made once a second copy has been sent, nor for one: it has the same Message-ID, so what is found could be either.
     pub async fn due_looks(&self) -> Result<Vec<DueLook>, StoreError> {
         let now = self.clock.now();
         Ok(self.next_looks().await?.into_iter().filter(|(at, _)| *at <= now).map(|(_, look)| look).collect())
@@ -98,7 +100,11 @@ impl Store {
                 "select job_id, number, changed_at,
                         (select count(distinct round) from looks
                          where looks.job_id = effects.job_id and looks.number = effects.number) as rounds
-                 from effects where outcome = 'unconfirmed' and kind = 'email' order by changed_at limit $1",
+                 from effects
+                 where outcome = 'unconfirmed' and kind = 'email' and job_kind <> 'second_copy'
+                   and not exists (select 1 from decisions where decisions.job_id = effects.job_id
+                                   and decisions.number = effects.number and decision = 'send_again')
+                 order by changed_at limit $1",
             )
             .bind(AT_ONCE)
             .fetch_all(conn)
@@ -146,7 +152,15 @@ impl Store {
             .map(|done| done.rows_affected())
         })?;
         one_row("end of a look", rows)?;
-        if result == LookResult::Found {
+        let sent_again: bool = within!(change.tx, conn => {
+            sqlx::query_scalar(
+                "select exists (select 1 from decisions where job_id = $1 and number = $2 and decision = 'send_again')",
+            )
+            .bind(look.job).bind(i64::from(look.number))
+            .fetch_one(conn)
+            .await
+        })?;
+        if result == LookResult::Found && !sent_again {
             match change.job.reconcile(look.number, Verdict::Done(format!("{evidence} ({place})"))) {
                 Ok(()) => change.note_on(look.number, format!("Found by a look at the {place}")),
                 // Somebody has brought the evidence meanwhile; the look stays on record beside it.
