@@ -18,8 +18,11 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
+
+use super::instance::PATIENCE;
 
 /// What the server does with one request.
 #[derive(Clone, Debug)]
@@ -178,7 +181,7 @@ impl Api {
 
     /// Waits until the head of a request has come.
     pub async fn head_seen(&self) {
-        self.shared.heads.acquire().await.expect("open").forget();
+        timeout(PATIENCE, self.shared.heads.acquire()).await.expect("a head comes").expect("open").forget();
     }
 
     /// Waits until an exchange has come to its hang or hold.

@@ -53,7 +53,11 @@ pub(super) async fn hand_over(service: &Service, key: &KeyHeader, json: Vec<u8>,
     }
     if gate.message.send(json).is_err() {
         // Nobody waits for it any more: the connection was lost before the message.
-        return without_message(service, answer.await).await;
+        let idle = service.limits.idle;
+        return match timeout(idle, answer).await {
+            Ok(early) => without_message(service, early).await,
+            Err(_) => not_connected(&silence(idle), Retry::Later),
+        };
     }
 
     let maximum = service.limits.maximum;
