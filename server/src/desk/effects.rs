@@ -9,6 +9,7 @@ use super::{
 use crate::{
     id::JobId,
     job::Services,
+    mail::channel::Asking,
     store::{
         Attempt, Decision, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord, LookRecord, LookResult, Message,
     },
@@ -191,6 +192,9 @@ impl Desk {
     async fn look_plan(&self, job: JobId, number: u32, reader: &Reader) -> Result<LookPlan, DeskError> {
         let Services { looks, channel, .. } = self.services.as_ref();
         let mut places: Vec<String> = looks.iter().map(|look| look.name().to_owned()).collect();
+        if channel.asking() == Asking::Sparingly {
+            places.push(channel.name().to_owned());
+        }
         if channel.key_header("").is_some() {
             places.push(format!("{}, by the message's key", channel.name()));
         }

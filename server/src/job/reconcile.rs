@@ -1,6 +1,6 @@
 //! Finds out what became of unconfirmed e-mails.
 //!
-//! A channel that can prove it (the outbox) is asked again and again. Where the answer of a mail server was lost, the places
+//! A channel that can prove it at no cost (the outbox) is asked again and again. Where the answer of a mail server was lost, the places
 //! that may know are looked at on a schedule, and every look is kept as evidence; not having seen a message proves nothing, so
 //! only a find or a person settles. A service that recognises a message by its key is given the same message once more: it
 //! answers as it did the first time. No memory is needed: a crash in the middle, or a place that is out of order for a while,
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     id::JobId,
     mail::{
-        channel::{Channel, Outgoing, Reconciled},
+        channel::{Asking, Channel, Outgoing, Reconciled},
         key::recognised,
         look::{Finding, Look, Wanted},
     },
@@ -53,6 +53,9 @@ async fn pause(services: &Services) -> Duration {
 
 /// Settles what the channel can prove about unconfirmed e-mails of all jobs.
 async fn all(services: &Services) {
+    if services.channel.asking() != Asking::Freely {
+        return;
+    }
     let filter = EffectFilter { outcome: Some(Outcome::Unconfirmed), kind: Some(EffectKind::Email), ..EffectFilter::default() };
     let jobs: BTreeSet<JobId> = match services.store.effects(EffectPart::Open, &filter, None, AT_ONCE).await {
         Ok(entries) => entries.into_iter().map(|entry| entry.job_id).collect(),
@@ -111,18 +114,27 @@ async fn look_everywhere(services: &Services, due: &DueLook) -> Result<(), Store
             return Ok(());
         }
     }
-    if let Some(message) = recognisable(services, due).await? {
-        let channel: &dyn Channel = services.channel.as_ref();
-        let again = async {
-            match channel.ask_again(&message).await {
-                Reconciled::Accepted { evidence } => (LookResult::Found, evidence),
-                // A refusal of the repetition says nothing about the first message.
-                Reconciled::NotAccepted { evidence } | Reconciled::NotKnown { evidence } => (LookResult::Nothing, evidence),
-            }
-        };
-        recorded(services, due, &format!("{}, by the message's key", channel.name()), again).await?;
+    let channel: &dyn Channel = services.channel.as_ref();
+    let Some(message) = attempt(services, due).await? else { return Ok(()) };
+    if channel.asking() == Asking::Sparingly
+        && recorded(services, due, channel.name(), async { found(channel.reconcile(&message).await) }).await? == LookResult::Found
+    {
+        return Ok(());
+    }
+    if may_hand_over_again(services, due, &message).await? {
+        let place = format!("{}, by the message's key", channel.name());
+        recorded(services, due, &place, async { found(channel.ask_again(&message).await) }).await?;
     }
     Ok(())
+}
+
+/// What a channel's answer is as a look. Only an acceptance is a find: a refusal of a repetition says nothing about the first
+/// message.
+fn found(answer: Reconciled) -> (LookResult, String) {
+    match answer {
+        Reconciled::Accepted { evidence } => (LookResult::Found, evidence),
+        Reconciled::NotAccepted { evidence } | Reconciled::NotKnown { evidence } => (LookResult::Nothing, evidence),
+    }
 }
 
 /// Makes a look between its two entries in the record. Another worker's look counts as nothing found.
@@ -140,23 +152,26 @@ async fn recorded(
     Ok(result)
 }
 
-/// The message, where handing it over again cannot make a second one. If the first attempt never arrived, this one does, so it
-/// is never done for a job that somebody has cancelled, nor while one can still be cancelled.
-async fn recognisable(services: &Services, due: &DueLook) -> Result<Option<Outgoing>, StoreError> {
+/// The latest attempt at an e-mail.
+async fn attempt(services: &Services, due: &DueLook) -> Result<Option<Outgoing>, StoreError> {
     let store = &services.store;
-    let Some(record) = store.job(due.job).await? else { return Ok(None) };
-    if record.job.cancel_requested || !record.job.phase.is_final() || record.job.is_withdrawn() {
-        return Ok(None);
-    }
-    let (Some(effect), Some(message)) = (record.job.effect(due.number), store.message(due.job, due.number).await?) else {
+    let (Some(record), Some(message)) = (store.job(due.job).await?, store.message(due.job, due.number).await?) else {
         return Ok(None);
     };
-    let Some(outgoing) = outgoing(due.job, effect, &message) else { return Ok(None) };
+    Ok(record.job.effect(due.number).and_then(|effect| outgoing(due.job, effect, &message)))
+}
+
+/// Whether handing a message over again cannot make a second one. If the first attempt never arrived, this one does, so it is
+/// never done for a job that somebody has cancelled, nor while one can still be cancelled.
+async fn may_hand_over_again(services: &Services, due: &DueLook, message: &Outgoing) -> Result<bool, StoreError> {
+    let store = &services.store;
+    let (Some(life), Some(record)) = (services.channel.key_life(message), store.job(due.job).await?) else { return Ok(false) };
+    if record.job.cancel_requested || !record.job.phase.is_final() || record.job.is_withdrawn() {
+        return Ok(false);
+    }
     let attempts = store.effect(due.job, due.number).await?.map(|found| found.attempts).unwrap_or_default();
-    let Some(first) = attempts.iter().map(|attempt| attempt.began_at).min() else { return Ok(None) };
-    let now = store.clock().now();
-    let known = services.channel.key_life(&outgoing).is_some_and(|life| recognised(life, first, now));
-    Ok(known.then_some(outgoing))
+    let first = attempts.iter().map(|attempt| attempt.began_at).min();
+    Ok(first.is_some_and(|first| recognised(life, first, store.clock().now())))
 }
 
 async fn wanted(services: &Services, due: &DueLook) -> Result<Option<Wanted>, StoreError> {

@@ -205,6 +205,17 @@ pub enum Reconciled {
     },
 }
 
+/// How often a channel may be asked about an earlier attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    /// It knows nothing about earlier attempts.
+    Never,
+    /// It costs requests to somebody else's service: on the schedule of the looks.
+    Sparingly,
+    /// It costs nothing.
+    Freely,
+}
+
 /// The two ways to stop a delivery.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
@@ -258,6 +269,11 @@ pub trait Channel: Send + Sync {
 
     /// Makes one attempt. Dropping the future is as good as a crash: the record then decides.
     async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery;
+
+    /// Whether asking with [`Channel::reconcile`] makes sense, and how often.
+    fn asking(&self) -> Asking {
+        Asking::Never
+    }
 
     /// Asks what became of an earlier attempt, given exactly as it was given to `deliver`.
     async fn reconcile(&self, message: &Outgoing) -> Reconciled {

@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use tokio::task::spawn_blocking;
 
 use self::files::{Names, Published, Withdrawn};
-use crate::mail::channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Reconciled, Retry, Stop};
+use crate::mail::channel::{Asking, Cause, Channel, Delivery, Journal, Outgoing, Phase, Reconciled, Retry, Stop};
 
 /// How screens call this channel.
 const NAME: &str = "outbox folder";
@@ -102,6 +102,10 @@ impl Channel for Outbox {
             Ok(Published::Refused(error)) => not_accepted(&error),
             Err(error) => Delivery::Unconfirmed { evidence: format!("{} could not be secured: {error}", names.file_name()) },
         }
+    }
+
+    fn asking(&self) -> Asking {
+        Asking::Freely
     }
 
     async fn reconcile(&self, message: &Outgoing) -> Reconciled {

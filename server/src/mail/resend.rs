@@ -23,7 +23,7 @@ use reqwest::Url;
 
 pub use self::settings::{ResendSettings, SettingsError};
 use super::{
-    channel::{Channel, Delivery, Journal, Outgoing, Phase, Reconciled, Retry, Stop},
+    channel::{Asking, Channel, Delivery, Journal, Outgoing, Phase, Reconciled, Retry, Stop},
     key::{self, InDoubtAlready, KeyHeader},
     smtp::Secret,
 };
@@ -115,6 +115,10 @@ impl Channel for Resend {
             Ok(json) => exchange::hand_over(&self.service, &self.key(&message.message_id), json, journal, stop).await,
             Err(error) => unusable(error.to_string()),
         }
+    }
+
+    fn asking(&self) -> Asking {
+        Asking::Sparingly
     }
 
     async fn reconcile(&self, message: &Outgoing) -> Reconciled {
