@@ -119,8 +119,7 @@ async fn look_at(services: &Services, due: &DueLook, place: &dyn Look, wanted: &
         Finding::Nothing { asked } => (LookResult::Nothing, asked),
         Finding::Failed { reason } => (LookResult::Failed, reason),
     };
-    store.end_look(due, place.name(), result, &evidence).await?;
-    Ok(result)
+    store.end_look(due, place.name(), result, &evidence).await
 }
 
 async fn wanted(services: &Services, due: &DueLook) -> Result<Option<Wanted>, StoreError> {
