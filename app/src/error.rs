@@ -19,7 +19,7 @@ pub enum AppError {
     #[error("There is nothing here, or it is not yours to see.")]
     NotFound,
     /// 410: the report was taken back. Who, when and why is all that remains to be read.
-    #[error("{by} withdrew it on {at}: {why}")]
+    #[error("Withdrawn on {at} by {by}: {why}")]
     Withdrawn { title: String, at: String, by: String, why: String },
     /// 400, with a sentence that says what to do
     #[error("{0}")]

@@ -33,6 +33,7 @@ mod mail {
 mod store {
     //! The record of a job under the contract's rules, without a worker.
 
+    mod afterwards;
     mod cancel;
     mod constraints;
     mod lifecycle;

@@ -24,7 +24,7 @@ impl Job {
         if self.phase != Phase::Stopping {
             return Err(Refusal::OutOfOrder("only a stopping job is accounted for"));
         }
-        self.recover().map(|_| ())
+        self.account_without_worker("the wait for the worker was ended").map(|_| ())
     }
 
     /// Takes the saved report back; returns the number of this effect. The caller marks the report in the same transaction.

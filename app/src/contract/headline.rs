@@ -21,6 +21,15 @@ impl JobKind {
             Self::SecondCopy => "the second copy",
         }
     }
+
+    /// What a job of this kind does in a step: "Failed while …".
+    pub(super) fn gerund(self, step: Option<StepKind>) -> String {
+        match step {
+            None => "working".into(),
+            Some(StepKind::Email) => format!("e-mailing {}", self.object()),
+            Some(step) => step.gerund().to_owned(),
+        }
+    }
 }
 
 /// How the e-mails of a job stand.
@@ -93,11 +102,7 @@ pub fn headline(job: &Job) -> String {
         Phase::Finished if job.cancel_requested => format!("The cancel came too late. {}", ending(Phase::Finished)),
         Phase::Finished => ending(Phase::Finished),
         Phase::Failed => {
-            let step = match (job.failure.as_ref().map(|failure| failure.step), job.kind) {
-                (None, _) => "working".into(),
-                (Some(StepKind::Email), kind) => format!("e-mailing {}", kind.object()),
-                (Some(step), _) => step.gerund().to_owned(),
-            };
+            let step = job.kind.gerund(job.failure.as_ref().map(|failure| failure.step));
             format!("Failed while {step}. {}", ending(Phase::Failed))
         }
     }

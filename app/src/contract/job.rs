@@ -416,18 +416,23 @@ impl Job {
     /// An e-mail in doubt becomes `unconfirmed`; one in flight is `not_done`, since its final dot cannot have been sent; a
     /// model call is abandoned. A stopping job ends; any other may be claimed again, [`MAX_CLAIMS`] times in a row.
     pub fn recover(&mut self) -> Result<Recovery, Refusal> {
+        self.account_without_worker("the worker died")
+    }
+
+    /// Like [`Job::recover`]; `gone` says what has become of the worker.
+    pub(super) fn account_without_worker(&mut self, gone: &str) -> Result<Recovery, Refusal> {
         if !self.leased || self.phase.is_final() {
             return Err(Refusal::OutOfOrder("only a leased job is recovered"));
         }
         for effect in self.effects.iter_mut().filter(|effect| effect.outcome.is_open()) {
             let verdict = match (effect.kind, effect.outcome) {
                 (EffectKind::Email, Outcome::InDoubt) => {
-                    Verdict::Unconfirmed("the worker died after the message may have been handed over".into())
+                    Verdict::Unconfirmed(format!("{gone} after the message may have been handed over"))
                 }
                 (EffectKind::Email, _) => {
-                    Verdict::NotDone(NotDone::Unreached, "the worker died before the message was handed over".into())
+                    Verdict::NotDone(NotDone::Unreached, format!("{gone} before the message was handed over"))
                 }
-                _ => Verdict::NotDone(NotDone::BrokenOff, "abandoned when the worker died; the provider may have gone on".into()),
+                _ => Verdict::NotDone(NotDone::BrokenOff, format!("abandoned when {gone}; the provider may have gone on")),
             };
             effect.conclude(verdict);
         }
@@ -437,7 +442,7 @@ impl Job {
         }
         self.lost_claims += 1;
         if self.lost_claims >= MAX_CLAIMS {
-            let step = self.current_step().map_or("working", StepKind::gerund);
+            let step = self.kind.gerund(self.current_step());
             self.fail_at_current_step(&format!("The program stopped {MAX_CLAIMS} times while {step}."));
             return Ok(Recovery::Ended);
         }

@@ -80,11 +80,13 @@ pub(super) fn second_copy(record: &Record, effect: &Effect, mailings: &[Record])
     let same = |mailing: &&Record| mailing.row.spec.task == Task::SecondCopy { about: record.row.id, number };
     let made = mailings.iter().filter(same).count();
     let under_way = mailings.iter().filter(same).any(|mailing| !mailing.job.phase.is_final());
+    let accepted = |email: &Effect| matches!(email.outcome, Outcome::Done | Outcome::Unconfirmed);
+    let copied = mailings.iter().filter(same).any(|mailing| mailing.job.emails().any(accepted));
     (wanted && !under_way).then(|| SecondCopyOffer {
         number,
         request_key: mailing_key(record.row.id, &format!("second copy of {number}"), made),
         to: record.targets.get(&number).cloned().unwrap_or_default(),
-        may_duplicate: effect.outcome == Outcome::Unconfirmed,
+        may_duplicate: effect.outcome == Outcome::Unconfirmed || copied,
     })
 }
 
@@ -120,11 +122,7 @@ impl Desk {
         if !job.phase.is_final() {
             return Ok(());
         }
-        let written_to: Vec<String> = job
-            .emails()
-            .filter(|email| matches!(email.outcome, Outcome::Done | Outcome::Unconfirmed))
-            .filter_map(|email| record.targets.get(&email.number).cloned())
-            .collect();
+        let written_to = self.store().written_to(record).await?;
         let corrections = mailings.iter().filter(|mailing| mailing.job.kind == JobKind::Correction).count();
         let open = |record: &Record| {
             !record.job.phase.is_final() || record.job.emails().any(|email| email.outcome == Outcome::Unconfirmed)
@@ -182,7 +180,7 @@ impl Desk {
         match text(says, MAX_CORRECTION) {
             Ok(says) => {
                 let task = Task::Correction { about: id, text: says.to_owned(), by: who.email.clone() };
-                self.mail_about(who, key, task, "").await
+                self.mail_about(who, key, task, "", false).await
             }
             Err(said) => Ok(Err(said)),
         }
@@ -191,24 +189,21 @@ impl Desk {
     /// Sends a message again, byte for byte; returns the job that does it. Where the first one may have been accepted, the
     /// person must be `sure` that a second one is wanted.
     pub async fn send_again(&self, who: &Viewer, id: JobId, number: u32, key: RequestKey, why: &str, sure: bool) -> Done<JobId> {
-        let record = self.visible(who, id).await?;
-        let email = record.job.effect(number).ok_or(AppError::NotFound)?;
-        if email.outcome == Outcome::Unconfirmed && !sure {
-            return Ok(Err(Said::NotSure));
-        }
+        self.visible(who, id).await?;
         match text(why, MAX_REASON) {
-            Ok(why) => self.mail_about(who, key, Task::SecondCopy { about: id, number }, why).await,
+            Ok(why) => self.mail_about(who, key, Task::SecondCopy { about: id, number }, why, sure).await,
             Err(said) => Ok(Err(said)),
         }
     }
 
-    async fn mail_about(&self, who: &Viewer, key: RequestKey, task: Task, why: &str) -> Done<JobId> {
-        Ok(match self.store().order_mailing(key, task, &who.email, why).await? {
+    async fn mail_about(&self, who: &Viewer, key: RequestKey, task: Task, why: &str, sure: bool) -> Done<JobId> {
+        Ok(match self.store().order_mailing(key, task, &who.email, why, sure).await? {
             Mailing::Job(id) => Ok(id),
             Mailing::NotFound => return Err(AppError::NotFound.into()),
             Mailing::NotEnded | Mailing::KeyInUse => Err(Said::MovedOn),
             Mailing::NobodyWasWrittenTo => Err(Said::Nobody),
             Mailing::Accepted => Err(Said::Accepted),
+            Mailing::MayDuplicate => Err(Said::NotSure),
             Mailing::OnItsWay => Err(Said::OnItsWay),
             Mailing::Withdrawn => Err(Said::Withdrawn),
         })

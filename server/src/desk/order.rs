@@ -34,7 +34,8 @@ pub struct Order {
 impl Order {
     /// Whether this could be the order that `spec` was made of, as far as it can be told without its folders.
     pub fn resembles(&self, spec: &Spec) -> bool {
-        self.month.trim() == spec.month.to_string()
+        spec.task == Task::Report
+            && self.month.trim() == spec.month.to_string()
             && self.zone.trim() == spec.zone
             && self.title.trim() == spec.title
             && check_recipients(&self.recipients).addresses == spec.recipients

@@ -93,7 +93,8 @@ pub fn job_view(
         facts: facts(record, reader),
         history: history.iter().map(|(at, text)| HistoryLine { at: moment(*at, reader.zone), text: text.clone() }).collect(),
         report_path: row.report_id.map(|id| format!("/reports/{id}")),
-        again_path: format!("/?from={}", row.id),
+        // A mailing has no documents of its own: what can be done again is the report that it is about.
+        again_path: format!("/?from={}", row.spec.task.about().unwrap_or(row.id)),
         withdrawn: None,
         about: None,
         mailings: Vec::new(),

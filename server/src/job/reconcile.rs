@@ -148,8 +148,7 @@ async fn recorded(
         return Ok(LookResult::Nothing);
     }
     let (result, evidence) = look.await;
-    services.store.end_look(due, place, result, &evidence).await?;
-    Ok(result)
+    services.store.end_look(due, place, result, &evidence).await
 }
 
 /// The latest attempt at an e-mail.

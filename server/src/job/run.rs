@@ -9,7 +9,7 @@ use crate::{
     id::JobId,
     store::{Claim, JobTx, StoreError},
 };
-use app::contract::{Phase, Refusal, StepKind, Verdict};
+use app::contract::{Outcome, Phase, Refusal, StepKind, Verdict};
 use chrono::TimeDelta;
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
@@ -101,7 +101,17 @@ impl Work {
 
     async fn write_verdict(&self, number: u32, verdict: Verdict) -> Result<(), StepError> {
         let mut change = self.change().await?;
-        change.job.settle(self.claim.epoch, number, verdict)?;
+        if let Err(refusal) = change.job.settle(self.claim.epoch, number, verdict.clone()) {
+            // A person or a look has settled it meanwhile, and that stays. An answer that says otherwise stands beside it.
+            let said = change.job.effect(number).filter(|effect| effect.epoch == self.claim.epoch).map(|effect| effect.outcome);
+            if let (Some(Outcome::Done | Outcome::NotDone), Verdict::Done(answer))
+            | (Some(Outcome::Done), Verdict::NotDone(_, answer)) = (said, verdict)
+            {
+                change.note_on(number, format!("The worker's answer came late: {answer}"));
+                change.commit().await?;
+            }
+            return Err(refusal.into());
+        }
         change.commit().await?;
         Ok(())
     }

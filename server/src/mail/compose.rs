@@ -234,9 +234,9 @@ impl<'a> Words<'a> {
     }
 }
 
-/// A person's text line by line, without control characters.
+/// A person's text line by line; a control character becomes a space.
 fn lines(text: &str) -> Vec<String> {
-    text.lines().map(|line| line.chars().filter(|c| !c.is_control()).collect()).collect()
+    text.lines().map(|line| line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()).collect()
 }
 
 /// A person's text on one line: line breaks and control characters become single spaces, so that

@@ -13,7 +13,7 @@ use crate::{
     id::{JobId, RequestKey},
     job::{Spec, Task},
 };
-use app::contract::{EffectKind, NotDone, Outcome, Refusal, Verdict};
+use app::contract::{EffectKind, JobKind, NotDone, Outcome, Refusal, Verdict};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
 
@@ -86,12 +86,25 @@ pub enum Mailing {
     NobodyWasWrittenTo,
     /// The message was accepted already.
     Accepted,
+    /// The message may have been accepted, and nobody has said that a second one is wanted all the same.
+    MayDuplicate,
     /// Another second copy of this message is on its way.
     OnItsWay,
     /// The key belongs to something else.
     KeyInUse,
     /// The report is withdrawn: its link must not go out again.
     Withdrawn,
+}
+
+/// The beginning of a query that needs the job `$1` with the mailings about it, and about those.
+macro_rules! with_family {
+    ($rest:literal) => {
+        concat!(
+            "with recursive family (id) as
+                 (select id from jobs where id = $1 union select jobs.id from jobs join family on jobs.about_job = family.id) ",
+            $rest
+        )
+    };
 }
 
 #[derive(FromRow)]
@@ -105,7 +118,7 @@ struct DecisionColumns {
 impl Store {
     /// A person with the admin role says what became of an unconfirmed e-mail, and what they saw.
     ///
-    /// `None` if there is no such job; refused where the effect is not unconfirmed (any more).
+    /// `None` if there is no such effect; refused where it is not unconfirmed (any more).
     pub async fn settle_by_person(
         &self,
         id: JobId,
@@ -115,6 +128,9 @@ impl Store {
         seen: &str,
     ) -> Result<Option<()>, StoreError> {
         let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
+        if change.job.effect(number).is_none() {
+            return Ok(None);
+        }
         let evidence = format!("{by} looked into it: {seen}");
         let (ruling, verdict) = if accepted {
             (Ruling::Accepted, Verdict::Done(evidence))
@@ -131,21 +147,21 @@ impl Store {
     pub async fn account_now(&self, id: JobId, by: &str, why: &str) -> Result<Option<()>, StoreError> {
         let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
         change.job.account_now()?;
+        // What was unconfirmed before is so without this decision.
+        let was_open = |number| change.before.job.effect(number).is_some_and(|effect| effect.outcome.is_open());
         let doubtful: Vec<u32> = change
             .job
-            .effects
-            .iter()
-            .filter(|effect| effect.outcome == Outcome::Unconfirmed)
-            .map(|effect| effect.number)
+            .emails()
+            .filter(|email| email.outcome == Outcome::Unconfirmed && was_open(email.number))
+            .map(|email| email.number)
             .collect();
-        let before = change.before.job.clone();
-        for number in doubtful.into_iter().filter(|n| before.effect(*n).is_some_and(|effect| effect.outcome.is_open())) {
-            change.decide(number, Ruling::AccountNow, by, why);
+        for number in &doubtful {
+            change.decide(*number, Ruling::AccountNow, by, why);
         }
-        let left = match change.job.emails().filter(|email| email.outcome == Outcome::Unconfirmed).count() {
+        let left = match doubtful.len() {
             0 => "nothing is unconfirmed by that".to_owned(),
-            1 => "1 e-mail is unconfirmed".to_owned(),
-            n => format!("{n} e-mails are unconfirmed"),
+            1 => "1 e-mail is unconfirmed by that".to_owned(),
+            n => format!("{n} e-mails are unconfirmed by that"),
         };
         change.note(format!("Accounted for now by {by}, without waiting for the worker: {left}. {why}"));
         change.commit().await?;
@@ -173,11 +189,11 @@ impl Store {
     pub async fn delete_job(&self, id: JobId, by: &str, why: &str) -> Result<Option<()>, StoreError> {
         let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
         let busy: bool = within!(change.tx, conn => {
-            sqlx::query_scalar(
-                "select exists (select 1 from jobs where about_job = $1 and finished_at is null)
-                     or exists (select 1 from effects join jobs on jobs.id = effects.job_id
-                                where jobs.about_job = $1 and outcome = 'unconfirmed')",
-            )
+            sqlx::query_scalar(with_family!(
+                "select exists (select 1 from jobs join family on family.id = jobs.id where jobs.id <> $1 and finished_at is null)
+                     or exists (select 1 from effects join family on family.id = job_id
+                                where job_id <> $1 and outcome = 'unconfirmed')"
+            ))
             .bind(id)
             .fetch_one(conn)
             .await
@@ -190,8 +206,11 @@ impl Store {
         change.decide(number, Ruling::Delete, by, why);
         let version = change.write().await?;
         for text in [
-            "delete from messages where job_id in (select id from jobs where id = $1 or about_job = $1)",
+            with_family!("delete from messages where job_id in (select id from family)"),
             "delete from reports where job_id = $1",
+            // What was uploaded and typed for it; a form that was filled in from it has copies of its own.
+            "delete from uploads where (owner_id, request_key) in (select owner_id, request_key from jobs where id = $1)",
+            "delete from drafts where (owner_id, request_key) in (select owner_id, request_key from jobs where id = $1)",
             "delete from jobs where id = $1",
         ] {
             within!(change.tx, conn => sqlx::query(text).bind(id).execute(conn).await)?;
@@ -200,8 +219,16 @@ impl Store {
         Ok(Some(()))
     }
 
-    /// Orders a mailing about a job that has ended, for its owner. The same key gives the same job.
-    pub async fn order_mailing(&self, key: RequestKey, task: Task, by: &str, why: &str) -> Result<Mailing, StoreError> {
+    /// Orders a mailing about a job that has ended, for its owner. The same key gives the same job. A second copy of what may
+    /// have been accepted is only made for somebody who is `sure`.
+    pub async fn order_mailing(
+        &self,
+        key: RequestKey,
+        task: Task,
+        by: &str,
+        why: &str,
+        sure: bool,
+    ) -> Result<Mailing, StoreError> {
         let Some(about) = task.about() else { return Ok(Mailing::NotFound) };
         let Some(mut change) = self.change_job(about).await? else { return Ok(Mailing::NotFound) };
         let owner = change.row().owner_id;
@@ -213,7 +240,7 @@ impl Store {
             let spec: Spec = serde_json::from_str(&spec)?;
             return Ok(if spec.task == task { Mailing::Job(id) } else { Mailing::KeyInUse });
         }
-        let recipients = match mailing_recipients(&mut change.tx, &change.before, &task).await? {
+        let recipients = match mailing_recipients(&mut change.tx, &change.before, &task, sure).await? {
             Ok(recipients) => recipients,
             Err(answer) => return Ok(answer),
         };
@@ -244,6 +271,16 @@ impl Store {
         Ok(records)
     }
 
+    /// The recipients of a job who have got its link, or may have: by its own e-mails or by second copies of them.
+    pub async fn written_to(&self, record: &Record) -> Result<Vec<String>, StoreError> {
+        written_to(&mut self.db.snapshot().await?, record).await
+    }
+
+    /// Whether the report of this job, or the one that this mailing is about, is taken back.
+    pub async fn is_withdrawn(&self, id: JobId) -> Result<bool, StoreError> {
+        is_withdrawn(&mut self.db.snapshot().await?, id).await
+    }
+
     /// What people decided about an effect, oldest first.
     pub async fn decisions(&self, job: JobId, number: u32) -> Result<Vec<Decision>, StoreError> {
         let rows: Vec<DecisionColumns> = read!(self.db, conn => {
@@ -266,6 +303,8 @@ impl Store {
         within!(tx, conn => sqlx::query("update horizon set keep_from = $1").bind(keep_from).execute(conn).await)?;
         let mut forgotten = 0;
         for text in [
+            "delete from messages where (job_id, number) in (select job_id, number from effects where changed_at < $1
+                 and not exists (select 1 from jobs where jobs.id = effects.job_id))",
             "delete from decisions where (job_id, number) in (select job_id, number from effects where changed_at < $1
                  and not exists (select 1 from jobs where jobs.id = effects.job_id))",
             "delete from looks where (job_id, number) in (select job_id, number from effects where changed_at < $1
@@ -285,45 +324,97 @@ impl Store {
 }
 
 /// Who the mailing goes to, or why it cannot be sent.
-async fn mailing_recipients(tx: &mut Tx, about: &Record, task: &Task) -> Result<Result<Vec<String>, Mailing>, StoreError> {
-    let job = &about.job;
+async fn mailing_recipients(
+    tx: &mut Tx,
+    about: &Record,
+    task: &Task,
+    sure: bool,
+) -> Result<Result<Vec<String>, Mailing>, StoreError> {
+    let (id, job) = (about.row.id, &about.job);
     if !job.phase.is_final() {
         return Ok(Err(Mailing::NotEnded));
     }
-    let target = |number: u32| about.targets.get(&number).cloned();
-    if let Task::SecondCopy { number, .. } = task {
-        let Some(email) = job.effect(*number).filter(|effect| effect.kind == EffectKind::Email) else {
+    let Task::SecondCopy { number, .. } = task else {
+        if job.kind != JobKind::Report {
             return Ok(Err(Mailing::NotFound));
-        };
-        if job.is_withdrawn() {
-            return Ok(Err(Mailing::Withdrawn));
         }
-        if email.outcome == Outcome::Done {
-            return Ok(Err(Mailing::Accepted));
-        }
-        let job_id = about.row.id;
-        let under_way: Vec<String> = within!(*tx, conn => {
-            sqlx::query_scalar("select spec from jobs where about_job = $1 and finished_at is null")
-                .bind(job_id).fetch_all(conn).await
-        })?;
-        for spec in under_way {
-            if serde_json::from_str::<Spec>(&spec)?.task == *task {
-                return Ok(Err(Mailing::OnItsWay));
-            }
-        }
-        // A message that was never rendered cannot be sent again byte for byte.
-        let rendered: bool = within!(*tx, conn => {
-            sqlx::query_scalar("select exists (select 1 from messages where job_id = $1 and number = $2)")
-                .bind(job_id).bind(i64::from(*number)).fetch_one(conn).await
-        })?;
-        return Ok(target(*number).filter(|_| rendered).map(|to| vec![to]).ok_or(Mailing::NotFound));
+        let written_to = written_to(tx, about).await?;
+        return Ok(if written_to.is_empty() { Err(Mailing::NobodyWasWrittenTo) } else { Ok(written_to) });
+    };
+    let Some(email) = job.effect(*number).filter(|effect| effect.kind == EffectKind::Email) else {
+        return Ok(Err(Mailing::NotFound));
+    };
+    if is_withdrawn(tx, id).await? {
+        return Ok(Err(Mailing::Withdrawn));
     }
-    let written_to: Vec<String> = job
-        .emails()
-        .filter(|email| matches!(email.outcome, Outcome::Done | Outcome::Unconfirmed))
-        .filter_map(|email| target(email.number))
-        .collect();
-    Ok(if written_to.is_empty() { Err(Mailing::NobodyWasWrittenTo) } else { Ok(written_to) })
+    if email.outcome == Outcome::Done {
+        return Ok(Err(Mailing::Accepted));
+    }
+    let copies = other_copies(tx, id, *number).await?;
+    if copies.under_way {
+        return Ok(Err(Mailing::OnItsWay));
+    }
+    if !sure && (email.outcome == Outcome::Unconfirmed || copies.may_be_accepted) {
+        return Ok(Err(Mailing::MayDuplicate));
+    }
+    // A message that was never rendered cannot be sent again byte for byte.
+    let rendered: bool = within!(*tx, conn => {
+        sqlx::query_scalar("select exists (select 1 from messages where job_id = $1 and number = $2)")
+            .bind(id).bind(i64::from(*number)).fetch_one(conn).await
+    })?;
+    Ok(about.targets.get(number).filter(|_| rendered).map(|to| vec![to.clone()]).ok_or(Mailing::NotFound))
+}
+
+async fn written_to(tx: &mut Tx, record: &Record) -> Result<Vec<String>, StoreError> {
+    let id = record.row.id;
+    let reached: Vec<String> = within!(*tx, conn => {
+        sqlx::query_scalar(with_family!(
+            "select distinct target from effects join family on family.id = job_id
+             where kind = 'email' and outcome in ('in_doubt', 'done', 'unconfirmed') and (job_id = $1 or job_kind = 'second_copy')"
+        ))
+        .bind(id)
+        .fetch_all(conn)
+        .await
+    })?;
+    let targets = record.job.emails().filter_map(|email| record.targets.get(&email.number));
+    Ok(targets.filter(|target| reached.contains(target)).cloned().collect())
+}
+
+async fn is_withdrawn(tx: &mut Tx, id: JobId) -> Result<bool, StoreError> {
+    Ok(within!(*tx, conn => {
+        sqlx::query_scalar(
+            "with recursive line (id) as
+                 (select id from jobs where id = $1 union select about_job from jobs join line on line.id = jobs.id)
+             select exists (select 1 from reports join line on line.id = job_id where withdrawn_at is not null)",
+        )
+        .bind(id)
+        .fetch_one(conn)
+        .await
+    })?)
+}
+
+/// What there is of a message besides one effect: every copy has the same bytes, and so the same Message-ID.
+#[derive(FromRow)]
+pub(super) struct OtherCopies {
+    /// Another job that has it to send has not ended.
+    pub(super) under_way: bool,
+    /// Another attempt at it may have been accepted, so what is found of the message may be of that one.
+    pub(super) may_be_accepted: bool,
+}
+
+pub(super) async fn other_copies(tx: &mut Tx, job: JobId, number: u32) -> Result<OtherCopies, StoreError> {
+    Ok(within!(*tx, conn => {
+        sqlx::query_as(
+            "with copies (job_id, outcome) as
+                 (select copy.job_id, copy.outcome from effects this join effects copy on copy.message_id = this.message_id
+                  where this.job_id = $1 and this.number = $2 and copy.job_id <> this.job_id)
+             select exists (select 1 from copies join jobs on jobs.id = copies.job_id where finished_at is null) as under_way,
+                    exists (select 1 from copies where outcome in ('in_doubt', 'done', 'unconfirmed')) as may_be_accepted",
+        )
+        .bind(job).bind(i64::from(number))
+        .fetch_one(conn)
+        .await
+    })?)
 }
 
 async fn copy_message(tx: &mut Tx, from: JobId, number: u32, to: JobId, now: DateTime<Utc>) -> Result<(), StoreError> {

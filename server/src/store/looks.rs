@@ -3,6 +3,7 @@
 
 use super::{
     Store, StoreError,
+    afterwards::other_copies,
     db::{read, within},
     error::one_row,
 };
@@ -16,7 +17,8 @@ use sqlx::FromRow;
 pub const LOOK_AFTER: [TimeDelta; 5] =
     [TimeDelta::minutes(1), TimeDelta::minutes(5), TimeDelta::minutes(30), TimeDelta::hours(2), TimeDelta::hours(12)];
 
-/// How many unconfirmed e-mails one round looks for, the oldest first.
+/// How many unconfirmed e-mails one round looks for, the oldest first. Those that all looks were made for are no longer counted:
+/// they may stay unconfirmed for ever, and must not stand in the way of the others.
 const AT_ONCE: i64 = 200;
 
 /// A look that is due.
@@ -76,8 +78,6 @@ struct LookColumns {
 
 impl Store {
     /// The looks that are due now.
-    ///
-    /// None are made once a second copy has been sent, nor for one: it has the same Message-ID, so what is found could be either.
     pub async fn due_looks(&self) -> Result<Vec<DueLook>, StoreError> {
         let now = self.clock.now();
         Ok(self.next_looks().await?.into_iter().filter(|(at, _)| *at <= now).map(|(_, look)| look).collect())
@@ -100,13 +100,12 @@ impl Store {
                 "select job_id, number, changed_at,
                         (select count(distinct round) from looks
                          where looks.job_id = effects.job_id and looks.number = effects.number) as rounds
-                 from effects
-                 where outcome = 'unconfirmed' and kind = 'email' and job_kind <> 'second_copy'
-                   and not exists (select 1 from decisions where decisions.job_id = effects.job_id
-                                   and decisions.number = effects.number and decision = 'send_again')
+                 from effects where outcome = 'unconfirmed' and kind = 'email'
+                   and (select count(distinct round) from looks
+                        where looks.job_id = effects.job_id and looks.number = effects.number) < $2
                  order by changed_at limit $1",
             )
-            .bind(AT_ONCE)
+            .bind(AT_ONCE).bind(i64::try_from(LOOK_AFTER.len()).unwrap_or(i64::MAX))
             .fetch_all(conn)
             .await
         })?;
@@ -136,9 +135,25 @@ impl Store {
         Ok(rows == 1)
     }
 
-    /// Writes down what a look has found; proof settles the e-mail in the same transaction.
-    pub async fn end_look(&self, look: &DueLook, place: &str, result: LookResult, evidence: &str) -> Result<(), StoreError> {
-        let Some(mut change) = self.change_job(look.job).await? else { return Ok(()) };
+    /// Writes down what a look has found; proof settles the e-mail in the same transaction. Returns what the find counts for.
+    ///
+    /// A second copy has the Message-ID of the first. Where both may have been accepted, a trace of one says nothing about the
+    /// other, so that it stays on record and settles neither.
+    pub async fn end_look(
+        &self,
+        look: &DueLook,
+        place: &str,
+        result: LookResult,
+        evidence: &str,
+    ) -> Result<LookResult, StoreError> {
+        let Some(mut change) = self.change_job(look.job).await? else { return Ok(result) };
+        let ambiguous = result == LookResult::Found && other_copies(&mut change.tx, look.job, look.number).await?.may_be_accepted;
+        let (result, evidence) = if ambiguous {
+            let doubt = "the message was sent more than once, and this may be another copy of it";
+            (LookResult::Nothing, format!("{evidence}; {doubt}"))
+        } else {
+            (result, evidence.to_owned())
+        };
         let now = change.now;
         let rows = within!(change.tx, conn => {
             sqlx::query(
@@ -146,21 +161,13 @@ impl Store {
                  where job_id = $1 and number = $2 and round = $3 and place = $4 and result is null",
             )
             .bind(look.job).bind(i64::from(look.number)).bind(i64::from(look.round)).bind(place)
-            .bind(now).bind(result.name()).bind(evidence)
+            .bind(now).bind(result.name()).bind(&evidence)
             .execute(conn)
             .await
             .map(|done| done.rows_affected())
         })?;
         one_row("end of a look", rows)?;
-        let sent_again: bool = within!(change.tx, conn => {
-            sqlx::query_scalar(
-                "select exists (select 1 from decisions where job_id = $1 and number = $2 and decision = 'send_again')",
-            )
-            .bind(look.job).bind(i64::from(look.number))
-            .fetch_one(conn)
-            .await
-        })?;
-        if result == LookResult::Found && !sent_again {
+        if result == LookResult::Found {
             match change.job.reconcile(look.number, Verdict::Done(format!("{evidence} ({place})"))) {
                 Ok(()) => change.note_on(look.number, format!("Found by a look at the {place}")),
                 // Somebody has brought the evidence meanwhile; the look stays on record beside it.
@@ -169,13 +176,15 @@ impl Store {
             }
         }
         change.commit().await?;
-        Ok(())
+        Ok(result)
     }
 
-    /// Settles an unconfirmed e-mail by what its channel can prove. Says no where somebody else has settled it.
+    /// Settles an unconfirmed e-mail by what its channel can prove. Says no where somebody else has settled it, and where the
+    /// proof may be of another copy, as with looks.
     pub async fn settle_by_channel(&self, job: JobId, number: u32, verdict: Verdict) -> Result<bool, StoreError> {
         let Some(mut change) = self.change_job(job).await? else { return Ok(false) };
-        if change.job.reconcile(number, verdict).is_err() {
+        let ambiguous = matches!(verdict, Verdict::Done(_)) && other_copies(&mut change.tx, job, number).await?.may_be_accepted;
+        if ambiguous || change.job.reconcile(number, verdict).is_err() {
             return Ok(false);
         }
         change.commit().await?;

@@ -2,6 +2,7 @@
 
 pub mod channels;
 pub mod dovecot;
+pub mod ended;
 pub mod exim;
 pub mod instance;
 pub mod mail;

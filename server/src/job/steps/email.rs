@@ -52,6 +52,9 @@ async fn render_messages(work: &Work) -> Result<(), StepError> {
     let record = record(work).await?;
     let total = record.job.emails().count();
     if record.job.kind == JobKind::SecondCopy {
+        if services.store.is_withdrawn(work.claim.id).await? {
+            return Err(StepError::Failed("The report was withdrawn before its link went out again.".into()));
+        }
         return work.progress(0, total).await;
     }
     let notices = notices(services, &record).await?.ok_or_else(|| {
