@@ -232,17 +232,19 @@ impl World {
         }
     }
 
-    /// The one world that stands for all that differ only in who is who.
-    ///
-    /// The two workers are interchangeable, and so are the recipients; the words of the evidence decide nothing. A worker whose
-    /// claim is lost and that has nothing under way counts as idle: that no lost claim can do anything is checked in every
-    /// world (invariant 11), whether or not somebody still believes in it.
-    pub fn canonical(mut self) -> Self {
+    /// A worker whose claim is lost and that has nothing under way counts as idle: that no lost claim can do anything is checked
+    /// in every world (invariant 11), whether or not somebody still believes in it.
+    fn retire_workers(&mut self) {
         for worker in &mut self.workers {
             if worker.activity == Activity::Working && !(self.job.leased && self.job.epoch == worker.epoch) {
                 *worker = Worker::default();
             }
         }
+    }
+
+    /// The one world that stands for all that differ only in who is who: the two workers are interchangeable, and so are the
+    /// recipients. The words of the evidence decide nothing.
+    pub fn canonical(mut self) -> Self {
         // No two claims have the same epoch, so what decides here is never the number of an effect.
         self.workers.sort_unstable_by_key(|worker| (worker.activity, worker.epoch));
         for effect in &mut self.job.effects {
@@ -293,6 +295,7 @@ impl Found<'_> {
     fn event(&mut self, what: &'static str, worker: Option<Worker>, effect: u32, happen: impl FnOnce(&mut World)) {
         let mut world = self.from.clone();
         happen(&mut world);
+        world.retire_workers();
         if world != *self.from {
             self.worlds.push((Event { what, worker, effect }, world));
         }
