@@ -8,4 +8,5 @@ pub mod program;
 pub mod site;
 pub mod smtp_run;
 pub mod smtp_server;
+pub mod tls;
 pub mod worker;
