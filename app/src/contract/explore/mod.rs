@@ -21,15 +21,18 @@ use std::{
 use world::{Configuration, World};
 
 /// What is explored. One more claim or attempt repeats what these have shown; fewer recipients leave room for more of them. A
-/// hold takes a claim of its own.
+/// hold takes a claim of its own, and what follows it is what follows a save, so the largest job is explored with one.
 const CONFIGURATIONS: [Configuration; 6] = [
     Configuration { recipients: 3, hold: true, claims: 3, retries: 1 },
-    Configuration { recipients: 3, hold: false, claims: 2, retries: 1 },
+    Configuration { recipients: 3, hold: false, claims: 2, retries: 0 },
     Configuration { recipients: 2, hold: true, claims: 3, retries: 1 },
     Configuration { recipients: 2, hold: false, claims: 2, retries: 2 },
     Configuration { recipients: 1, hold: true, claims: 4, retries: 2 },
     Configuration { recipients: 1, hold: false, claims: 4, retries: 2 },
 ];
+
+/// A search that meets more worlds than this is given up: the machine's memory has an end, and the bounds above need a look.
+const MOST_STATES: usize = 2_000_000;
 
 /// What one exploration found.
 struct Exploration {
@@ -38,6 +41,8 @@ struct Exploration {
     transitions: usize,
     /// The longest of the shortest paths.
     depth: usize,
+    /// Whether every world was visited.
+    is_complete: bool,
     time: Duration,
     /// One for each property, in their order.
     verdicts: Vec<Verdict>,
@@ -73,11 +78,12 @@ fn explore(configuration: Configuration, properties: &[Property]) -> Exploration
         states: 0,
         transitions: 0,
         depth: 0,
+        is_complete: false,
         time: Duration::ZERO,
         verdicts: vec![Verdict::default(); properties.len()],
     };
     let mut level = vec![start];
-    while !level.is_empty() {
+    while !level.is_empty() && found.states < MOST_STATES {
         found.states += level.len();
         let mut deeper = Vec::new();
         for world in level {
@@ -107,6 +113,7 @@ fn explore(configuration: Configuration, properties: &[Property]) -> Exploration
         found.depth += usize::from(!deeper.is_empty());
         level = deeper;
     }
+    found.is_complete = level.is_empty();
     found.time = begun.elapsed();
     found
 }
@@ -141,7 +148,9 @@ fn path(configuration: &Configuration, known: &Known, to: Fingerprint, next: Opt
 fn assert_proved(name: &str) {
     let index = properties::ALL.iter().position(|property| property.name == name).expect("the property is in the list");
     let verdicts = || PROOF.iter().map(|exploration| &exploration.verdicts[index]);
-    let shortest = verdicts().filter_map(|verdict| verdict.violation.as_ref()).min_by_key(|path| path.lines().count());
+    // Of two that are as short, that of the smaller job.
+    let violations = verdicts().rev().filter_map(|verdict| verdict.violation.as_ref());
+    let shortest = violations.min_by_key(|path| path.lines().count());
     if let Some(path) = shortest {
         panic!("{name} is violated by\n{path}");
     }
@@ -172,6 +181,12 @@ fn table(found: &[Exploration]) -> String {
     }
     table.push('\n');
     table
+}
+
+#[test]
+fn every_world_was_visited() {
+    let given_up: Vec<_> = PROOF.iter().filter(|found| !found.is_complete).map(|found| found.configuration.to_string()).collect();
+    assert!(given_up.is_empty(), "{given_up:?} have more than {MOST_STATES} states");
 }
 
 #[test]

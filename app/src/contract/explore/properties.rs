@@ -71,8 +71,10 @@ properties! {
     invariant_05_at_most_one_accepted_email_per_recipient_and_message: State(|world| {
         Some(world.accepted.iter().all(|accepted| *accepted <= 1))
     });
-    invariant_06_done_always_has_evidence: State(|world| {
-        let mut done = world.job.effects.iter().filter(|effect| effect.outcome == Outcome::Done).peekable();
+    invariant_06_done_always_has_evidence: Transition(|before, after| {
+        // Where it becomes done: the world before has lost the words of its evidence.
+        let becomes_done = |effect: &&Effect| effect.outcome == Outcome::Done && before.job.effect(effect.number) != Some(effect);
+        let mut done = after.job.effects.iter().filter(becomes_done).peekable();
         done.peek().is_some().then(|| done.all(|effect| effect.evidence.as_deref().is_some_and(|text| !text.is_empty())))
     });
     invariant_07_progress_only_grows: Transition(|before, after| {
