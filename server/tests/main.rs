@@ -7,7 +7,7 @@ mod support;
 mod ingest {
     //! Extraction from files that are built here, byte by byte where that matters.
 
-    mod files;
+    pub mod files;
     mod formats;
     mod hostile;
 }
@@ -28,6 +28,7 @@ mod mail {
     mod smtp_keys;
     mod smtp_session;
     mod smtp_tls;
+    mod words;
 }
 
 mod store {
@@ -45,6 +46,7 @@ mod jobs {
 
     mod cancel;
     mod crash;
+    mod doubt;
     mod ending;
     mod hold;
     mod keys;

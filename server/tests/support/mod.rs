@@ -12,4 +12,5 @@ pub mod resend_server;
 pub mod site;
 pub mod smtp_run;
 pub mod smtp_server;
+pub mod tls;
 pub mod worker;
