@@ -30,7 +30,9 @@ mod store {
     mod afterwards;
     mod cancel;
     mod constraints;
+    mod forgetting;
     mod lifecycle;
+    mod migration;
     mod recovery;
 }
 
