@@ -39,10 +39,12 @@ mod store {
 mod jobs {
     //! Whole jobs through a worker, on real files and scripted servers.
 
+    mod afterwards;
     mod cancel;
     mod crash;
     mod ending;
     mod hold;
+    mod looks;
     mod mailing;
 }
 
