@@ -51,6 +51,8 @@ mod jobs {
 mod api {
     //! The site over HTTP, without a network.
 
+    mod acts;
+    mod afterwards;
     mod effects;
     mod events;
     mod forms;
