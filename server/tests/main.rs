@@ -37,25 +37,31 @@ mod store {
     mod afterwards;
     mod cancel;
     mod constraints;
+    mod forgetting;
     mod lifecycle;
+    mod migration;
     mod recovery;
 }
 
 mod jobs {
     //! Whole jobs through a worker, on real files and scripted servers.
 
+    mod afterwards;
     mod cancel;
     mod crash;
     mod doubt;
     mod ending;
     mod hold;
     mod keys;
+    mod looks;
     mod mailing;
 }
 
 mod api {
     //! The site over HTTP, without a network.
 
+    mod acts;
+    mod afterwards;
     mod effects;
     mod events;
     mod forms;

@@ -68,11 +68,14 @@ impl Instance {
         self.store.order_mailing(RequestKey::new(), task, "ada@example.org", "", false).await.expect("the database works")
     }
 
-    /// Brings the first e-mail of a waiting mailing to its verdict, and the mailing to its end.
+    /// Brings every e-mail of a waiting mailing to this verdict, and the mailing to its end.
     pub async fn mail(&self, id: JobId, verdict: Verdict) {
         let claim = self.store.claim_job("worker-1", LEASE, Some(id)).await.expect("the database works").expect("it waits");
-        self.hand_over(id, claim.epoch, 1).await;
-        self.change(id, |job| job.settle(claim.epoch, 1, verdict)).await.expect("it is in doubt");
+        self.render(id).await;
+        for number in self.emails(id).await {
+            self.hand_over(id, claim.epoch, number).await;
+            self.change(id, |job| job.settle(claim.epoch, number, verdict.clone())).await.expect("it is in doubt");
+        }
         self.complete(&claim, StepKind::Email).await.expect("every e-mail is settled");
     }
 }

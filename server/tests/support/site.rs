@@ -30,6 +30,9 @@ use super::instance::{Instance, PATIENCE};
 /// The most that a test reads of an answer, in bytes.
 const LONGEST: usize = 10_000_000;
 
+/// A key for requests that are sent again.
+pub const KEY: &str = "6f9619ff-8b86-4011-b42d-00c04fc964ff";
+
 /// A site with one allowed folder, `Minutes`. Uploads may have 1 MB each and 2 MB together.
 pub struct Site {
     pub instance: Instance,
@@ -116,6 +119,19 @@ impl Caller<'_> {
         let request = self.request("POST", "/api/v1/jobs").header(CONTENT_TYPE, "application/json");
         let request = if key.is_empty() { request } else { request.header("idempotency-key", key) };
         self.site.send(request.body(Body::from(body.to_string())).expect("a request")).await
+    }
+
+    /// Sends a JSON body, with [`KEY`] where a key is asked for.
+    pub async fn send(&self, method: &str, path: &str, body: &str) -> Answer {
+        let request = self.request(method, path).header(CONTENT_TYPE, "application/json").header("idempotency-key", KEY);
+        self.site.send(request.body(Body::from(body.to_owned())).expect("a request")).await
+    }
+
+    /// Sends a form without files, already encoded.
+    pub async fn fill_in(&self, path: &str, form: &str) -> Answer {
+        let request = self.request("POST", path).header("sec-fetch-site", "same-origin");
+        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        self.site.send(request.body(Body::from(form.to_owned())).expect("a request")).await
     }
 
     /// Sends a form as a browser does without a script.

@@ -9,6 +9,7 @@ mod fingerprint;
 mod properties;
 mod world;
 
+use crate::contract::JobKind;
 use fingerprint::{Fingerprint, Known};
 use properties::{Check, Property};
 use std::{
@@ -21,15 +22,23 @@ use std::{
 use world::{Configuration, World};
 
 /// What is explored. One more claim or attempt repeats what these have shown; fewer recipients leave room for more of them. A
-/// hold takes a claim of its own, and what follows it is what follows a save, so the largest job is explored with one.
-const CONFIGURATIONS: [Configuration; 6] = [
-    Configuration { recipients: 3, hold: true, claims: 3, retries: 1 },
-    Configuration { recipients: 3, hold: false, claims: 2, retries: 0 },
-    Configuration { recipients: 2, hold: true, claims: 3, retries: 1 },
-    Configuration { recipients: 2, hold: false, claims: 2, retries: 2 },
-    Configuration { recipients: 1, hold: true, claims: 4, retries: 2 },
-    Configuration { recipients: 1, hold: false, claims: 4, retries: 2 },
+/// hold takes a claim of its own, and what follows it is what follows a save, so the largest job is explored with one. Jobs that only mail differ in their steps.
+const CONFIGURATIONS: [Configuration; 9] = [
+    Configuration { hold: true, claims: 3, retries: 1, ..report(3) },
+    report(3),
+    Configuration { hold: true, claims: 3, retries: 1, ..report(2) },
+    Configuration { retries: 2, ..report(2) },
+    Configuration { retries: 1, people: true, ..report(2) },
+    Configuration { kind: JobKind::Correction, retries: 1, ..report(3) },
+    Configuration { hold: true, claims: 4, retries: 2, ..report(1) },
+    Configuration { claims: 3, retries: 1, people: true, ..report(1) },
+    Configuration { kind: JobKind::SecondCopy, claims: 4, retries: 2, people: true, ..report(1) },
 ];
+
+/// A report for so many recipients, without anything that makes it long.
+const fn report(recipients: u32) -> Configuration {
+    Configuration { kind: JobKind::Report, recipients, hold: false, claims: 2, retries: 0, people: false }
+}
 
 /// A search that meets more worlds than this is given up: the machine's memory has an end, and the bounds above need a look.
 const MOST_STATES: usize = 2_000_000;
@@ -192,7 +201,7 @@ fn every_world_was_visited() {
 #[test]
 fn the_search_finds_what_is_wrong_and_the_shortest_way_to_it() {
     let wrong = Property { name: "nothing is ever sent", check: Check::State(|world| Some(world.accepted(2) == 0)) };
-    let configuration = Configuration { recipients: 1, hold: false, claims: 1, retries: 0 };
+    let configuration = Configuration { claims: 1, ..report(1) };
     let found = explore(configuration, &[wrong]);
     let path = found.verdicts[0].violation.as_deref().expect("a message is sent somewhere");
     let events: Vec<_> = path.lines().filter_map(|line| Some(line.trim().split_once(". ")?.1)).collect();

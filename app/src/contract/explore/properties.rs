@@ -4,7 +4,7 @@
 //! the table shows on how much it was really put to the test.
 
 use super::{assert_proved, world::World};
-use crate::contract::{CancelAnswer, Effect, Job, NotDone, Outcome, Phase, StepKind, StepState, Verdict, headline};
+use crate::contract::{CancelAnswer, Effect, EffectKind, Job, NotDone, Outcome, Phase, StepKind, StepState, Verdict, headline};
 
 /// A named rule.
 pub struct Property {
@@ -48,7 +48,9 @@ properties! {
                     && (effect.outcome != Outcome::InDoubt || earlier.outcome == Outcome::InDoubt)
             })
         };
-        before.job.cancel_requested.then(|| after.job.effects.iter().all(goes_on))
+        // What people do after the end is theirs.
+        let by_program = |effect: &&Effect| effect.kind != EffectKind::Withdrawal;
+        before.job.cancel_requested.then(|| after.job.effects.iter().filter(by_program).all(goes_on))
     });
     invariant_02_a_report_exists_exactly_if_its_save_committed: State(|world| {
         let saved = world.job.step(StepKind::Save).is_some_and(|step| step.state == StepState::Done);
@@ -126,7 +128,9 @@ properties! {
         let intended = |n| world.job.effect(n).is_some_and(|effect| effect.attempts > 0);
         let at_it = world.workers.iter().all(|worker| worker.effect == 0 || intended(worker.effect));
         let mut accepted = world.job.emails().filter(|email| world.accepted(email.number) > 0);
-        let doubtful = accepted.all(|email| matches!(email.outcome, Outcome::InDoubt | Outcome::Done | Outcome::Unconfirmed));
+        let doubtful = accepted.all(|email| {
+            matches!(email.outcome, Outcome::InDoubt | Outcome::Done | Outcome::Unconfirmed) || world.is_by_person(email.number)
+        });
         Some(at_it && doubtful)
     });
     invariant_12_no_email_is_done_that_was_not_in_doubt: State(|world| {
@@ -135,7 +139,9 @@ properties! {
         in_flight.peek().is_some().then(|| in_flight.all(refused))
     });
     evidence_is_never_wrong: State(|world| {
+        // A person may be wrong, and the record says that it was a person.
         let truth = |effect: &Effect| match effect.outcome {
+            _ if world.is_by_person(effect.number) => true,
             Outcome::Done => world.accepted(effect.number) == 1,
             Outcome::NotDone | Outcome::NotStarted | Outcome::InFlight => world.accepted(effect.number) == 0,
             Outcome::InDoubt | Outcome::Unconfirmed => true,
@@ -151,14 +157,17 @@ properties! {
         Some(world.job.effects.iter().all(|effect| (effect.outcome == Outcome::NotDone) == effect.not_done.is_some()))
     });
     no_email_comes_after_the_end_unless_the_screen_said_that_it_could: Transition(|before, after| {
-        let comes = before.accepted != after.accepted;
-        (before.job.phase.is_final() && comes).then(|| headline(&before.job).contains("unconfirmed"))
+        // A person who says what became of it while it may still arrive takes that upon themselves.
+        let comes = |email: &&Effect| after.accepted(email.number) > before.accepted(email.number);
+        let email = before.job.emails().find(comes).filter(|email| !before.is_by_person(email.number))?;
+        before.job.phase.is_final().then(|| email.outcome == Outcome::Unconfirmed && headline(&before.job).contains("unconfirmed"))
     });
     no_screen_denies_what_happened: State(|world| {
         let job = &world.job;
         job.phase.is_final().then(|| {
             let said = headline(job);
-            let (saved, sent) = (world.reports > 0, world.accepted.iter().any(|accepted| *accepted > 0));
+            let proved = |email: &Effect| world.accepted(email.number) > 0 && !world.is_by_person(email.number);
+            let (saved, sent) = (world.reports > 0, job.emails().any(proved));
             let denies_a_report = said.contains("Nothing was saved");
             let denies_a_message = ["or sent", "not started", "not sent"].iter().any(|part| said.contains(part));
             !(saved && denies_a_report || sent && denies_a_message)
@@ -178,6 +187,32 @@ properties! {
         let mut steps = before.job.steps.iter().zip(&after.job.steps);
         Some(steps.all(|(earlier, step)| earlier.state != StepState::Done || step.state == StepState::Done))
     });
+    what_a_person_settled_is_never_sent_again: Transition(|before, after| {
+        let settled = |effect: &&Effect| before.is_by_person(effect.number);
+        let stays = |effect: &Effect| after.job.effect(effect.number).is_some_and(|later| later == effect);
+        before.by_person.contains(&true).then(|| before.job.effects.iter().filter(settled).all(stays))
+    });
+    a_report_is_withdrawn_only_once_and_after_the_end: State(|world| {
+        let withdrawn = |effect: &&Effect| effect.kind == EffectKind::Withdrawal;
+        let count = world.job.effects.iter().filter(withdrawn).count();
+        (count > 0).then(|| count == 1 && world.job.phase.is_final() && world.job.report_saved())
+    });
+    a_job_is_deleted_only_when_nothing_is_open_or_unconfirmed: State(|world| {
+        let job = &world.job;
+        let open = job.emails().any(|email| email.outcome == Outcome::Unconfirmed || email.outcome.is_open());
+        Some(job.clone().delete("deleted".into()).is_ok() == (job.phase.is_final() && !open))
+    });
+    accounting_now_is_what_the_expiry_of_the_lease_would_do: State(|world| {
+        (world.job.phase == Phase::Stopping).then(|| {
+            let (mut now, mut later) = (world.job.clone(), world.job.clone());
+            let done = now.account_now().is_ok() && later.recover().is_ok();
+            // Only the words of the evidence differ: no worker died.
+            for job in [&mut now, &mut later] {
+                job.effects.iter_mut().for_each(|effect| effect.evidence = None);
+            }
+            done && now == later
+        })
+    });
     every_job_can_end: State(|world| {
         // Its worker is never heard of again, nor is any other.
         (!world.job.phase.is_final()).then(|| {
@@ -190,10 +225,11 @@ properties! {
     });
 }
 
-/// A job without what is known about its effects.
+/// A job without what is known about its effects, and without those that people bring about after its end.
 fn apart_from_evidence(job: &Job) -> Job {
+    let own = |effect: &&Effect| !matches!(effect.kind, EffectKind::Withdrawal | EffectKind::Deletion);
     let intent = |effect: &Effect| Effect { outcome: Outcome::NotStarted, not_done: None, evidence: None, ..effect.clone() };
-    Job { effects: job.effects.iter().map(intent).collect(), ..job.clone() }
+    Job { effects: job.effects.iter().filter(own).map(intent).collect(), ..job.clone() }
 }
 
 /// Lets a worker with this claim try everything.

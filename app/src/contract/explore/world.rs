@@ -4,26 +4,30 @@
 //! through the transitions that run in production only; what the outside does is kept beside it, so that the record can be held
 //! against the truth.
 
-use crate::contract::{EffectKind, Epoch, Job, NotDone, Outcome, StepKind, Verdict};
+use crate::contract::{EffectKind, Epoch, Job, JobKind, NotDone, Outcome, Phase, StepKind, Verdict};
 use std::{fmt, hash::Hash};
 
 /// What is explored, and the bounds that keep it finite.
 #[derive(Debug, Clone, Copy)]
 pub struct Configuration {
+    pub kind: JobKind,
     pub recipients: u32,
     pub hold: bool,
     /// How often the job may be claimed.
     pub claims: u32,
     /// How many attempts at e-mails may follow a first one.
     pub retries: u32,
+    /// Whether people settle what is unconfirmed, rightly or wrongly, and take the report back.
+    pub people: bool,
 }
 
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { recipients, hold, claims, retries } = self;
+        let Self { kind, recipients, hold, claims, retries, people } = self;
         let hold = if *hold { "hold" } else { "no hold" };
         let s = if *recipients == 1 { "" } else { "s" };
-        write!(f, "{recipients} recipient{s}, {hold}, at most {claims} claims and {retries} repeated e-mails")
+        let people = if *people { ", people" } else { "" };
+        write!(f, "{}, {recipients} recipient{s}, {hold}{people}, at most {claims} claims and {retries} retries", kind.name())
     }
 }
 
@@ -89,18 +93,25 @@ pub struct World {
     pub reports: u8,
     /// Messages that the mail server has accepted, by the effect's number.
     pub accepted: Vec<u8>,
+    /// E-mails that a person has settled, by the effect's number.
+    pub by_person: Vec<bool>,
 }
 
 impl World {
     /// The world just after a person asked for a report.
     pub fn start(configuration: &Configuration) -> Self {
-        let Configuration { recipients, hold, .. } = *configuration;
-        Self {
-            job: Job::create(recipients, hold),
-            workers: Default::default(),
-            reports: 0,
-            accepted: vec![0; recipients as usize + 2],
-        }
+        let Configuration { kind, recipients, hold, .. } = *configuration;
+        let job = match kind {
+            JobKind::Report => Job::create(recipients, hold),
+            kind => Job::create_mailing(kind, recipients),
+        };
+        let effects = recipients as usize + 2;
+        Self { job, workers: Default::default(), reports: 0, accepted: vec![0; effects], by_person: vec![false; effects] }
+    }
+
+    /// Whether a person, and no answer, is the evidence for this effect.
+    pub fn is_by_person(&self, effect: u32) -> bool {
+        self.by_person.get(effect as usize).copied().unwrap_or(false)
     }
 
     /// How many messages the mail server has accepted for this effect.
@@ -122,7 +133,15 @@ impl World {
                 let _ = world.job.recover();
             });
         }
+        if self.job.phase == Phase::Stopping {
+            found.event("a person accounts for it now", None, 0, |world| {
+                let _ = world.job.account_now();
+            });
+        }
         self.looks(&mut found);
+        if bounds.people {
+            self.people(&mut found);
+        }
         for w in 0..self.workers.len() {
             self.worker_events(w, bounds, &mut found);
         }
@@ -143,6 +162,26 @@ impl World {
                 });
             }
         }
+    }
+
+    /// People may be wrong about what became of a message.
+    fn people(&self, found: &mut Found) {
+        for email in self.job.emails().filter(|email| email.outcome == Outcome::Unconfirmed) {
+            let n = email.number;
+            let verdicts = [Verdict::Done("seen".into()), Verdict::NotDone(NotDone::Attested, "not seen".into())];
+            for (what, verdict) in
+                ["a person says that it was accepted", "a person says that it was not"].into_iter().zip(verdicts)
+            {
+                found.event(what, None, n, |world| {
+                    if world.job.reconcile(n, verdict) == Ok(()) {
+                        world.by_person[n as usize] = true;
+                    }
+                });
+            }
+        }
+        found.event("a person withdraws the report", None, 0, |world| {
+            let _ = world.job.withdraw("withdrawn".into());
+        });
     }
 
     fn worker_events(&self, w: usize, bounds: &Configuration, found: &mut Found) {
@@ -258,7 +297,7 @@ impl World {
         let key = |n: u32| {
             let effect =
                 self.job.effect(n).map(|email| (email.outcome, email.not_done.map(NotDone::name), email.attempts, email.epoch));
-            (effect, self.accepted(n), self.workers.map(|worker| worker.effect == n))
+            (effect, self.accepted(n), self.is_by_person(n), self.workers.map(|worker| worker.effect == n))
         };
         let mut order = numbers.clone();
         order.sort_by_cached_key(|n| key(*n));
@@ -266,11 +305,12 @@ impl World {
             return;
         }
         let renumbered = |old: u32| order.iter().position(|n| *n == old).map_or(old, |place| numbers[place]);
-        let mut accepted = self.accepted.clone();
+        let (mut accepted, mut by_person) = (self.accepted.clone(), self.by_person.clone());
         for n in &numbers {
             accepted[renumbered(*n) as usize] = self.accepted[*n as usize];
+            by_person[renumbered(*n) as usize] = self.by_person[*n as usize];
         }
-        self.accepted = accepted;
+        (self.accepted, self.by_person) = (accepted, by_person);
         for worker in &mut self.workers {
             worker.effect = renumbered(worker.effect);
         }
