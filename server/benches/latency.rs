@@ -9,7 +9,7 @@ use server::{
     desk::Desk,
     http::{AppState, PeopleState, router},
     id::{JobId, RequestKey, UserId},
-    job::{Hold, MAIL_PAUSES, Services, SourceSpec, Spec, Worker, WorkerOptions},
+    job::{Hold, MAIL_PAUSES, Services, SourceSpec, Spec, Task, Worker, WorkerOptions},
     mail::outbox::Outbox,
     people::{EmailAddress, Role, first_admin::FirstAdmin, password::PasswordHash},
     settings::{Settings, SummarizerChoice},
@@ -100,6 +100,7 @@ impl Office {
             recipients: vec!["anna@example.org".into()],
             instructions: None,
             hold: Hold::None,
+            task: Task::Report,
         };
         self.store.create_job(self.owner, RequestKey::new(), &spec).await.expect("a job").0
     }

@@ -192,7 +192,8 @@ async fn what_is_said_has_a_beginning_and_an_end() {
 }
 
 fn form_urlencoded(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    let digits: Vec<String> = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    digits.concat()
 }
 
 #[tokio::test]

@@ -156,8 +156,7 @@ async fn a_look_is_told_what_it_is_to_find() {
     let place = Place::new(&instance, "archive", Vec::new());
     instance.clock.advance(TimeDelta::minutes(1));
     due_looks(&services(&instance, &[&place])).await;
-    let asked = place.asked.lock().unwrap();
-    let wanted = &asked[0].1;
+    let (_, wanted) = place.asked.lock().unwrap()[0].clone();
     assert_eq!(wanted.message_id, instance.record(id).await.message_ids[&2]);
     assert_eq!((wanted.recipient.to_string().as_str(), wanted.since, wanted.envelope_ids.len()), (ANNA, handed_over, 1));
 }
