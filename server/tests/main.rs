@@ -58,5 +58,6 @@ mod program {
     //! The program itself, as a process that can be stopped and killed.
 
     mod commands;
+    mod proof;
     mod serve;
 }

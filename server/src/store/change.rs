@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     bus::{Bus, JobChanged},
+    fail_point::{self, Commit},
     id::JobId,
     job::Hold,
     words,
@@ -77,7 +78,9 @@ impl JobTx {
         let found = changes(&self.before.job, &self.job);
         let row = &self.before.row;
         if self.job == self.before.job && self.notes.is_empty() && self.lease_unchanged() {
+            fail_point::reach("before", "commit of content").await;
             self.tx.commit().await?;
+            fail_point::reach("after", "commit of content").await;
             return Ok(row.version);
         }
         let (id, version, now) = (row.id, row.version, self.now);
@@ -121,7 +124,9 @@ impl JobTx {
         for note in std::mem::take(&mut self.notes) {
             remember(&mut self.tx, id, now, None, &note).await?;
         }
+        fail_point::reach("before", Commit(&self.before.job, &self.job)).await;
         self.tx.commit().await?;
+        fail_point::reach("after", Commit(&self.before.job, &self.job)).await;
         self.bus.publish(JobChanged { id, version: version + 1 });
         Ok(version + 1)
     }

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     bus::JobChanged,
+    fail_point,
     id::{JobId, RequestKey, UserId},
     job::{Hold, Spec},
 };
@@ -93,7 +94,9 @@ impl Store {
             insert_effect(&mut tx, id, effect, &target, message_id, now).await?;
         }
         remember(&mut tx, id, now, None, "Created").await?;
+        fail_point::reach("before", "commit of job queued").await;
         tx.commit().await?;
+        fail_point::reach("after", "commit of job queued").await;
         self.bus.publish(JobChanged { id, version: 1 });
         Ok((id, true))
     }

@@ -1,6 +1,7 @@
 //! What several test files need.
 
 pub mod channels;
+pub mod gate;
 pub mod instance;
 pub mod mail;
 pub mod model_server;
