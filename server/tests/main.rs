@@ -41,6 +41,7 @@ mod jobs {
     mod ending;
     mod hold;
     mod mailing;
+    mod random;
 }
 
 mod api {

@@ -79,6 +79,24 @@ impl Gate {
         self.door.clone()
     }
 
+    /// From now on holds whoever first comes to this point, and lets everybody else pass.
+    pub fn hold_only(mut self, point: &'static str) -> oneshot::Receiver<Arrival> {
+        let (standing, told) = oneshot::channel();
+        let mut standing = Some(standing);
+        tokio::spawn(async move {
+            loop {
+                let arrival = self.next().await;
+                match standing.take_if(|_| arrival.name == point) {
+                    Some(standing) => {
+                        let _ = standing.send(arrival);
+                    }
+                    None => arrival.go(),
+                }
+            }
+        });
+        told
+    }
+
     /// The next arrival.
     pub async fn next(&mut self) -> Arrival {
         let (mut name, go) = self.arrivals.recv().await.expect("the gate has a door of its own");

@@ -1,6 +1,7 @@
 //! What several test files need.
 
 pub mod channels;
+pub mod chaos;
 pub mod gate;
 pub mod instance;
 pub mod mail;
@@ -9,4 +10,5 @@ pub mod program;
 pub mod site;
 pub mod smtp_run;
 pub mod smtp_server;
+pub mod truth;
 pub mod worker;

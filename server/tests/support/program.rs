@@ -264,7 +264,12 @@ impl Served {
 
     /// Orders a report for June 2026.
     pub async fn order(&self, token: &str, key: &str, recipients: &[&str]) -> String {
-        let body = serde_json::json!({"month": "2026-06", "sources": ["Minutes"], "recipients": recipients});
+        self.order_held(token, key, recipients, "none").await
+    }
+
+    /// Orders a report for June 2026 whose e-mail waits.
+    pub async fn order_held(&self, token: &str, key: &str, recipients: &[&str], hold: &str) -> String {
+        let body = serde_json::json!({"month": "2026-06", "sources": ["Minutes"], "recipients": recipients, "hold": hold});
         let (status, job) = self.ask(self.client.post(format!("{}/api/v1/jobs", self.url)), token, key, body.to_string()).await;
         assert!(status == 201 || status == 200, "{status} {job}");
         job["id"].as_str().expect("an id").to_owned()
@@ -299,6 +304,24 @@ impl Served {
         answer
     }
 
+    /// Lets a held e-mail go.
+    pub async fn approve(&self, token: &str, id: &str) -> Value {
+        let (_, job) =
+            self.ask(self.client.put(format!("{}/api/v1/jobs/{id}/approval", self.url)), token, "", String::new()).await;
+        job
+    }
+
+    /// Signs ada in with a browser of its own.
+    pub async fn browser(&self) -> Browser {
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+        let form = "email=ada%40example.org&password=correct+horse+battery";
+        let request = client.post(format!("{}/sign-in", self.url)).header("content-type", "application/x-www-form-urlencoded");
+        let answer = request.body(form).timeout(PATIENCE).send().await.expect("the server answers");
+        let cookie = answer.headers()["set-cookie"].to_str().expect("a cookie");
+        let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
+        Browser { client, url: self.url.clone(), cookie }
+    }
+
     /// The newest job that the token's owner can see.
     pub async fn newest_job(&self, token: &str) -> Option<String> {
         let request = self.client.get(format!("{}/api/v1/jobs", self.url));
@@ -329,6 +352,31 @@ impl Served {
         let job = self.job(token, id).await;
         assert!(["finished", "cancelled", "failed"].contains(&job["phase"].as_str().expect("a phase")), "{job}");
         job
+    }
+}
+
+/// A browser without scripts.
+pub struct Browser {
+    client: reqwest::Client,
+    url: String,
+    pub cookie: String,
+}
+
+impl Browser {
+    /// The sentence on the job's page.
+    pub async fn headline(&self, id: &str) -> String {
+        let request =
+            self.client.get(format!("{}/jobs/{id}", self.url)).header("cookie", &self.cookie).header("accept", "text/html");
+        let page = request.timeout(PATIENCE).send().await.expect("the server answers").text().await.expect("a page");
+        headline_of(&page).unwrap_or_else(|| panic!("no headline in {page}"))
+    }
+
+    /// Presses the page's Cancel.
+    pub async fn cancel(&self, id: &str) {
+        let request = self.client.post(format!("{}/api/jobs/cancel", self.url)).header("cookie", &self.cookie);
+        let request = request.header("content-type", "application/x-www-form-urlencoded").header("accept", "text/html");
+        let answer = request.body(format!("id={id}")).timeout(PATIENCE).send().await.expect("the server answers");
+        assert!(answer.status().is_redirection(), "{answer:?}");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::support::{
     gate::{Arrival, Gate},
     model_server::ModelServer,
     program::{Home, Served},
-    smtp_server::Server,
+    smtp_server::{Script, Server},
 };
 
 /// The recipients of every job here.
@@ -75,6 +75,17 @@ impl World {
         let home = Home::with_people_of(&people.home);
         let gate = Gate::open(home.data().join("points"));
         let smtp = (channel == Channel::Smtp).then(|| Server::start_gated(gate.door()));
+        Self::around(people, home, gate, smtp).await
+    }
+
+    /// With a mail server that follows a script, and has no points of its own.
+    pub async fn scripted(people: &People, script: Script) -> Self {
+        let home = Home::with_people_of(&people.home);
+        let gate = Gate::open(home.data().join("points"));
+        Self::around(people, home, gate, Some(Server::start(script))).await
+    }
+
+    async fn around(people: &People, home: Home, gate: Gate, smtp: Option<Server>) -> Self {
         let model = ModelServer::start_gated(gate.door()).await;
         let mail = smtp.as_ref().map_or_else(String::new, |server| {
             format!(
@@ -84,7 +95,7 @@ impl World {
             )
         });
         home.settings(&format!(
-            "[[sources]]\nname = \"Minutes\"\npath = \"{}\"\n[worker]\nlease_seconds = {LEASE}\ngrace_seconds = 1\n{mail}\
+            "[[sources]]\nname = \"Minutes\"\npath = \"{}\"\n[worker]\nconcurrency = 1\nlease_seconds = {LEASE}\ngrace_seconds = 1\n{mail}\
              [model]\nprovider = \"open-ai-compatible\"\nmodel = \"test-model\"\nbase_url = \"{}\"\n",
             home.documents().display(),
             model.base_url(),

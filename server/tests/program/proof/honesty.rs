@@ -1,0 +1,105 @@
+//! The honesty probe: an act that ignores the stop signal for three seconds, a Cancel after one, another one, and a late one.
+//! Six measured job systems showed "cancelled" here while the act ran on, or nothing at all. The table prints what Recount says
+//! at each moment, beside what the outside saw at the same time.
+
+use std::{fmt::Write as _, io::Write as _, time::Duration};
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    moments::{AT_THE_DOT, stands},
+    world::{Channel, People, World},
+};
+use crate::support::program::Served;
+
+const ONE: &[&str] = &["anna@example.org"];
+
+/// What is said and seen, moment by moment. Time counts from the beginning of the act.
+struct Probe<'a> {
+    served: &'a Served,
+    token: &'a str,
+    id: String,
+    begun: Instant,
+    table: String,
+}
+
+impl Probe<'_> {
+    async fn until(&self, seconds: f64) {
+        sleep_until(self.begun + Duration::from_secs_f64(seconds)).await;
+    }
+
+    fn note(&mut self, event: &str, job: &Value) {
+        let text = |value: &Value| value.as_str().unwrap_or("–").to_owned();
+        let seconds = self.begun.elapsed().as_secs_f64();
+        writeln!(self.table, "{seconds:4.1} s  {event:34} {:76} {}", text(&job["headline"]), text(&job["waiting_for"])).unwrap();
+    }
+
+    async fn look(&mut self, event: &str) -> Value {
+        let job = self.served.job(self.token, &self.id).await;
+        self.note(event, &job);
+        // The page never says anything else.
+        let page = self.served.headline_on_page(self.token, &self.id).await;
+        assert_eq!(job["headline"], page.as_str());
+        job
+    }
+
+    async fn cancel(&mut self, expected: &str) -> Value {
+        let answer = self.served.cancel(self.token, &self.id).await;
+        assert_eq!(answer["outcome"], expected, "{answer}");
+        self.note(&format!("Cancel, answered \"{expected}\""), &answer["job"]);
+        answer["job"].clone()
+    }
+}
+
+/// True while the act goes on, whatever was asked.
+fn is_stopping(job: &Value, waiting: &str) {
+    assert_eq!((job["phase"].as_str(), job["headline"].as_str()), (Some("stopping"), Some("Stopping…")), "{job}");
+    let told = job["waiting_for"].as_str().expect("what it waits for");
+    assert!(told.contains(waiting), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(feature = "fail-points"), ignore = "needs --features server/fail-points")]
+async fn a_mail_server_that_answers_late_is_waited_for_in_the_open() {
+    let people = People::new().await;
+    let World { home, token, gate, smtp, .. } = World::new(&people, Channel::Smtp).await;
+    let smtp = smtp.unwrap();
+    let served = home.serve_held(&gate.socket).await;
+    let standing = gate.hold_only(AT_THE_DOT);
+    let id = served.order(&token, "june", ONE).await;
+    let standing = stands(standing).await;
+    let mut probe = Probe { served: &served, token: &token, id, begun: Instant::now(), table: String::new() };
+
+    let job = probe.look("the mail server has the message").await;
+    assert_eq!(job["headline"], "E-mailing the link (0 of 1)");
+    let last = "every message is already with the mail server; a cancel can stop nothing more";
+    assert!(job["if_cancelled_now"].as_str().is_some_and(|text| text.contains(last)), "{job}");
+    probe.until(1.0).await;
+    is_stopping(&probe.cancel("accepted").await, "has not answered yet");
+    probe.until(1.5).await;
+    is_stopping(&probe.look("").await, "has not answered yet");
+    probe.until(2.0).await;
+    is_stopping(&probe.cancel("already_requested").await, "has not answered yet");
+    probe.until(2.9).await;
+    is_stopping(&probe.look("").await, "has not answered yet");
+    assert_eq!(smtp.commits(), 1, "all this while the message was with the mail server");
+    probe.until(3.0).await;
+    standing.go();
+    served.end_of(&token, &probe.id).await;
+    let truth = "The cancel came too late. Report saved; email accepted by the mail service";
+    assert_eq!(probe.look("the mail server has answered").await["headline"], truth);
+    assert_eq!(probe.cancel("already_requested").await["headline"], truth);
+
+    // Another job, which nobody cancels in time.
+    probe.id = served.order(&token, "june again", ONE).await;
+    served.end_of(&token, &probe.id).await;
+    let ended = probe.look("another job has ended").await;
+    assert_eq!(ended["headline"], "Report saved; email accepted by the mail service");
+    assert_eq!(probe.cancel("too_late").await["headline"], ended["headline"]);
+    let table = probe.table;
+    served.terminate().await;
+    assert_eq!(smtp.commits(), 2);
+    let title = "\nHonesty probe: a mail server that answers three seconds after the final dot\n";
+    std::io::stdout().lock().write_all(format!("{title}{table}").as_bytes()).unwrap();
+}
