@@ -6,6 +6,8 @@ use app::{
 };
 use std::fmt::Write;
 
+const WAITING: &str = "Waiting until the ";
+
 /// Bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
@@ -60,6 +62,21 @@ pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>)
         Some(NotDone::Unreached) => "not handed over",
         None => outcome(kind, is),
     }
+}
+
+/// The history's entry about an operation that a stopping job waits for.
+pub fn waiting_until_ended(operation: &str) -> String {
+    format!("{WAITING}{operation} has ended; it cannot be interrupted")
+}
+
+/// What a stopping job waits for, where this entry of the history says it.
+pub fn waits_for(entry: &str) -> Option<String> {
+    entry.starts_with(WAITING).then(|| format!("{entry}."))
+}
+
+/// The history's entry about an operation that could not be interrupted.
+pub fn ended_after_the_cancel(operation: &str) -> String {
+    format!("The {operation} ended after the cancel; its result was discarded")
 }
 
 /// The mark beside an outcome.

@@ -7,7 +7,7 @@ mod support;
 mod ingest {
     //! Extraction from files that are built here, byte by byte where that matters.
 
-    mod files;
+    pub mod files;
     mod formats;
     mod hostile;
 }
@@ -22,6 +22,7 @@ mod mail {
     mod smtp_faults;
     mod smtp_session;
     mod smtp_tls;
+    mod words;
 }
 
 mod store {
@@ -38,6 +39,7 @@ mod jobs {
 
     mod cancel;
     mod crash;
+    mod doubt;
     mod ending;
     mod hold;
     mod mailing;

@@ -126,7 +126,7 @@ pub fn waiting_for(job: &Job) -> Option<String> {
             "Closing the connection to the mail server; the message has not been handed over.".into()
         }
         _ if open(EffectKind::ModelCall) > 0 => "Closing the stream from the model.".into(),
-        StepKind::Collect => "Waiting until the document that is being read is put away.".into(),
+        StepKind::Collect => "Waiting until the document that is being read has been read; that cannot be interrupted.".into(),
         StepKind::Summarize => "Waiting until the summarizer has stopped.".into(),
         StepKind::Save | StepKind::Hold => "Waiting for the database: the report was being saved.".into(),
         StepKind::Email => "Waiting until the worker has put the mail away.".into(),

@@ -13,12 +13,14 @@ mod job;
 #[cfg(test)]
 mod sentences;
 mod step;
+mod version;
 
 pub use change::{Change, changes};
 pub use effect::{Effect, EffectKind, NotDone, Outcome, Verdict};
 pub use headline::{headline, if_cancelled_now, waiting_for};
 pub use job::{CancelAnswer, Epoch, Failure, Job, MAX_CLAIMS, Phase, Recovery, Refusal};
 pub use step::{Step, StepKind, StepState};
+pub use version::{is_news, may_replace};
 
 /// Implements the lower-case names under which a state is stored, sent and shown.
 macro_rules! named {

@@ -72,7 +72,7 @@ pub fn job_view(
         mark: words::job_mark(job),
         headline: headline(job),
         reason: reason(job),
-        waiting_for: waiting_for(job),
+        waiting_for: waiting_for(job).map(|general| named_wait(history).unwrap_or(general)),
         if_cancelled_now: if_cancelled_now(job),
         cancel: row
             .cancel_requested_at
@@ -105,6 +105,11 @@ fn reason(job: &Job) -> Option<String> {
         (None, true) => Some(meaning.to_owned()),
         (None, false) => None,
     }
+}
+
+/// What a stopping job waits for, where its worker has named it.
+fn named_wait(history: &[(DateTime<Utc>, String)]) -> Option<String> {
+    history.iter().rev().find_map(|(_, entry)| words::waits_for(entry))
 }
 
 fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTime<Utc>)>) -> StepView {
@@ -274,5 +279,16 @@ mod tests {
         assert_eq!(reason(&job), None, "it has not ended yet");
         job.complete_step(epoch, StepKind::Email).unwrap();
         assert!(reason(&job).is_some_and(|text| text.contains("will not send it again")));
+    }
+
+    #[test]
+    fn a_wait_is_told_by_its_name() {
+        let at = DateTime::UNIX_EPOCH;
+        let waiting = words::waiting_until_ended("reading of budget.pdf");
+        let mut history = vec![(at, "Stopping".to_owned())];
+        assert_eq!(named_wait(&history), None);
+        history.extend([(at, waiting), (at, "Cancel pressed again by bob@example.org".to_owned())]);
+        let told = "Waiting until the reading of budget.pdf has ended; it cannot be interrupted.";
+        assert_eq!(named_wait(&history).as_deref(), Some(told));
     }
 }

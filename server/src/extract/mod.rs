@@ -24,6 +24,7 @@ mod text;
 mod xlsx;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -44,11 +45,22 @@ pub struct Limits {
     pub max_pages: usize,
     /// How deep the elements of an XML part may nest.
     pub max_nesting: usize,
+    /// The longest that reading a file may take, which the caller sees to. Nobody can interrupt a reader, so this is also the
+    /// longest that a cancel may wait for one. The largest files of each format take seconds; a file system that has fallen
+    /// silent takes forever.
+    pub max_time: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_bytes: 25 << 20, max_text: 8 << 20, max_inflated: 200 << 20, max_pages: 5_000, max_nesting: 256 }
+        Self {
+            max_bytes: 25 << 20,
+            max_text: 8 << 20,
+            max_inflated: 200 << 20,
+            max_pages: 5_000,
+            max_nesting: 256,
+            max_time: Duration::from_mins(2),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod reconcile;
 mod run;
 mod spec;
 mod steps;
+mod thread;
 mod watch;
 mod worker;
 

@@ -14,11 +14,16 @@ mod sentences;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 pub use extractive::ExtractiveSummarizer;
 pub use ledger::{CallEvidence, CallHandle, CallIntent, CallOutcome, Ledger, MemoryLedger, Stopped};
 pub use model::{ModelSettings, ModelSummarizer, Provider};
+
+/// How soon a computation must notice a cancel. Between two of its checks it works on one sentence or one round of ranking.
+const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 
 /// One document as text, ready to be summarized.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,18 +144,19 @@ pub trait Summarizer: Send + Sync {
 }
 
 /// Runs a computation beside the async threads. It is given a closure that says whether to stop, and gives `None` if it
-/// did. After a cancel its result is not waited for: it has no effect but its result.
+/// did. A cancel waits until it has noticed, so that nobody is told of an end while it goes on; its result does not count then.
 async fn off_thread<T, F>(cancel: &CancellationToken, work: F) -> Result<T, SummarizeError>
 where
     T: Send + 'static,
     F: FnOnce(&dyn Fn() -> bool) -> Option<T> + Send + 'static,
 {
     let cancelled = cancel.clone();
-    let work = tokio::task::spawn_blocking(move || work(&|| cancelled.is_cancelled()));
-    let ended = tokio::select! {
-        biased;
-        () = cancel.cancelled() => return Err(SummarizeError::Stopped),
-        ended = work => ended,
+    let mut work = tokio::task::spawn_blocking(move || work(&|| cancelled.is_cancelled()));
+    let Some(ended) = cancel.run_until_cancelled(&mut work).await else {
+        if timeout(NOTICED_WITHIN, work).await.is_err() {
+            tracing::warn!("a summarizer's computation has not noticed a cancel for {NOTICED_WITHIN:?}; it was abandoned");
+        }
+        return Err(SummarizeError::Stopped);
     };
     match ended {
         Ok(result) => result.ok_or(SummarizeError::Stopped),
@@ -158,5 +164,45 @@ where
             tracing::error!(error = %fault, "a summarizer's computation broke down");
             Err(SummarizeError::failed("The summarizer broke down on these documents. Please report this as a bug."))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::sync::{Arc, mpsc};
+
+    #[tokio::test]
+    async fn a_cancel_waits_until_the_computation_has_noticed() {
+        let (cancel, over) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
+        let (begun, begins) = mpsc::channel();
+        let ended = over.clone();
+        let computing = off_thread(&cancel, move |stop| {
+            begun.send(()).ok()?;
+            while !stop() {
+                std::thread::yield_now();
+            }
+            ended.store(true, SeqCst);
+            Some(7)
+        });
+        let cancelling = async {
+            tokio::task::spawn_blocking(move || begins.recv()).await.expect("no panic").expect("it begins");
+            cancel.cancel();
+        };
+        let (result, ()) = tokio::join!(computing, cancelling);
+        assert!(over.load(SeqCst), "it still goes on");
+        assert_eq!(result, Err(SummarizeError::Stopped), "what it found does not count");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_computation_that_does_not_notice_is_left_alone_after_a_while() {
+        let (cancel, (release, waits)) = (CancellationToken::new(), mpsc::channel::<()>());
+        cancel.cancel();
+        // By hand, since the clock does not run by itself while a thread is at work.
+        let (result, ()) =
+            tokio::join!(off_thread(&cancel, move |_| waits.recv().ok()), tokio::time::advance(NOTICED_WITHIN + NOTICED_WITHIN));
+        assert_eq!(result, Err(SummarizeError::Stopped));
+        drop(release);
     }
 }

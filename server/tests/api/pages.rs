@@ -114,7 +114,7 @@ async fn look_at_everything(services: impl FnOnce(&Instance) -> Services) {
          ten in the evening. <iframe src=https://evil.example></iframe>\n"
     );
     instance.document(name, &text);
-    instance.document("2026-06-04-page.html", &format!("<title>{EVIL}</title><p>The budget grew by 12 percent. {EVIL}</p>"));
+    instance.document("2026-06-04-page.html", format!("<title>{EVIL}</title><p>The budget grew by 12 percent. {EVIL}</p>"));
     let services = services(&instance);
     let site = Site::of(instance, services.clone()).await;
     let instance = &site.instance;

@@ -4,14 +4,20 @@ use app::contract::{EffectKind, NotDone, Outcome, Phase, StepKind, headline};
 use server::{job::Services, store::Record};
 use tokio::time::{Duration, Instant};
 
-use crate::support::{
-    instance::Instance,
-    model_server::{ModelServer, Reaction::Hold},
-    smtp_server::{
-        Act::{self, Hang, Say},
-        Script, Server,
+use crate::{
+    ingest::files::docx,
+    support::{
+        instance::Instance,
+        model_server::{
+            GOOD, ModelServer,
+            Reaction::{Deaf, Hold},
+        },
+        smtp_server::{
+            Act::{self, Hang, Say},
+            Script, Server,
+        },
+        worker::{NO_PAUSES, Running},
     },
-    worker::{NO_PAUSES, Running},
 };
 
 const ACCEPTED: &[u8] = b"250 2.0.0 Ok: queued as ABC123\r\n";
@@ -69,6 +75,63 @@ async fn a_cancel_while_the_model_streams_closes_the_stream() {
         assert_eq!(server.requests().len(), 1, "a cancel is no reason to ask again");
         assert!(!instance.report_exists(id).await);
     }
+}
+
+/// Nobody can make a provider stop. What Recount owes is its own end, at once, and the truth about the rest.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_server_that_goes_on_after_the_closed_stream_changes_nothing() {
+    let instance = Instance::new().await;
+    instance.two_documents();
+    let mut server = ModelServer::start(vec![Deaf("- The council", GOOD)]).await;
+    let id = instance.job(ONE).await;
+    let worker = Running::start(Services { summarizer: server.summarizer(), ..instance.services() });
+    server.holding().await;
+    let cancelled = Instant::now();
+    cancel(&instance, id).await;
+    let record = instance.wait_for_end(id).await;
+    println!("cancel to the end of the job while the model server goes on: {:?}", cancelled.elapsed());
+    assert!(cancelled.elapsed() < Duration::from_secs(2));
+    assert_eq!(headline(&record.job), "Cancelled. Nothing was saved or sent");
+    let call = record.job.effects.iter().find(|effect| effect.kind == EffectKind::ModelCall).expect("a call");
+    let evidence = call.evidence.as_deref().unwrap_or_default();
+    assert!(evidence.contains("the provider may have gone on"), "{evidence}");
+
+    server.goes_on_to_the_end().await;
+    worker.stop().await;
+    let later = instance.record(id).await;
+    assert_eq!((later.row.version, &later.job), (record.row.version, &record.job));
+    assert!(!instance.report_exists(id).await && instance.messages().is_empty());
+    assert_eq!(server.requests().len(), 1);
+}
+
+/// A document that takes seconds to read, and whose reading nobody can interrupt.
+fn slow_document() -> Vec<u8> {
+    docx(&"<w:p><w:r><w:t>The council approved 140,000 dollars.</w:t></w:r></w:p>".repeat(20_000))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_while_a_document_is_read_waits_for_its_end_and_says_so() {
+    let instance = Instance::new().await;
+    let document = slow_document();
+    // So many that the cancel comes long before the last, on any machine.
+    for n in 0..200 {
+        instance.document(&format!("2026-06-03-minutes-{n}.docx"), &document);
+    }
+    let id = instance.job(ONE).await;
+    let worker = Running::start(instance.services());
+    instance.wait(id, "the list of documents", |record| record.job.step(StepKind::Collect).unwrap().total > 0).await;
+    cancel(&instance, id).await;
+    let record = instance.wait_for_end(id).await;
+    worker.stop().await;
+    assert_eq!(headline(&record.job), "Cancelled. Nothing was saved or sent");
+    let history = instance.history(id).await;
+    let discarded = |entry: &String| {
+        entry.starts_with("The reading of 2026-06-03-minutes-")
+            && entry.ends_with("ended after the cancel; its result was discarded")
+    };
+    let stopping = history.iter().position(|entry| entry == "Stopping").expect("it was stopping");
+    assert!(history[stopping..].iter().any(discarded), "{history:?}");
+    assert!(instance.store.coverage(id).await.unwrap().is_empty());
 }
 
 /// Runs a job against a scripted mail server, and cancels it when a session has come to its hold or hang.

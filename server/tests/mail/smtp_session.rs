@@ -14,7 +14,7 @@ use crate::support::{
         later, matches, person, run,
     },
     smtp_server::{
-        Act::{Close, Hang, Hold, Say},
+        Act::{Close, Drip, Hang, Hold, Say},
         Script, Server,
     },
 };
@@ -54,6 +54,26 @@ fn the_reply_to_the_dot_has_its_own_time_out_longer_or_shorter_than_the_others()
         assert_eq!(delivery, Delivery::Unconfirmed { evidence });
         assert!(waited < limit + s(1), "{waited:?}");
     }
+}
+
+/// Each line is a sign of life, and none of them is progress.
+#[test]
+fn a_reply_that_never_ends_does_not_prolong_the_wait_for_it() {
+    let script = Script { dot: Drip(b"250-still thinking\r\n"), ..Script::default() };
+    on_one_thread(async {
+        let server = Server::start(script);
+        let smtp = Smtp::new(&settings(server.port)).expect("settings");
+        let (record, stop, message) = (Record::allowing(), Stop::default(), message());
+        let mut delivery = std::pin::pin!(smtp.deliver(&message, &record, &stop));
+        tokio::select! {
+            early = &mut delivery => panic!("{early:?}"),
+            () = server.reached() => tokio::time::pause(),
+        }
+        let asked = tokio::time::Instant::now();
+        let delivery = delivery.await;
+        assert_eq!(delivery, Delivery::Unconfirmed { evidence: "no answer within 600 s".into() });
+        assert!(asked.elapsed() < Duration::from_secs(601), "{:?}", asked.elapsed());
+    });
 }
 
 #[test]

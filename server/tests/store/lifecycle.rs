@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::support::instance::{Instance, LEASE};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_request_makes_one_job_however_often_it_arrives_at_once() {
+async fn invariant_10_create_is_idempotent_however_often_a_request_arrives_at_once() {
     let instance = Arc::new(Instance::new().await);
     let key = RequestKey::new();
     let mut requests = JoinSet::new();

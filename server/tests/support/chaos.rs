@@ -146,7 +146,7 @@ impl Channel for Chaos {
     }
 
     async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
-        let roll = self.roll(&message.to.to_string());
+        let roll = self.roll(message.to.as_ref());
         let (fate, calm) = (Fate::of(roll), &self.shared.calm);
         sleep(Duration::from_micros(roll % 3_000)).await;
         if let Some(cause) = stop.cause() {

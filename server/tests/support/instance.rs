@@ -79,8 +79,8 @@ impl Instance {
     }
 
     /// Puts a document into the folder that jobs read.
-    pub fn document(&self, name: &str, text: &str) {
-        fs::write(self.folder().join("minutes").join(name), text).expect("a document");
+    pub fn document(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.folder().join("minutes").join(name), content).expect("a document");
     }
 
     /// An order for June 2026 from the folder of documents.

@@ -10,5 +10,6 @@ pub mod program;
 pub mod site;
 pub mod smtp_run;
 pub mod smtp_server;
+pub mod tls;
 pub mod truth;
 pub mod worker;

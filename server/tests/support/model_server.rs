@@ -15,7 +15,10 @@ use server::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    sync::{
+        Notify,
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    },
     time::{Instant, timeout},
 };
 
@@ -30,6 +33,8 @@ pub enum Reaction {
     Answer(&'static str, &'static str),
     /// Streams this text, then nothing until the client leaves.
     Hold(&'static str),
+    /// Streams this text, and once the test says so the next one to its end; whether the client is still there is all the same.
+    Deaf(&'static str, &'static str),
 }
 
 /// A good answer for two documents.
@@ -41,6 +46,7 @@ pub struct ModelServer {
     shared: Arc<Shared>,
     holding: UnboundedReceiver<()>,
     left: UnboundedReceiver<Instant>,
+    ended: UnboundedReceiver<()>,
 }
 
 struct Shared {
@@ -49,6 +55,8 @@ struct Shared {
     requests: Mutex<Vec<Value>>,
     holding: UnboundedSender<()>,
     left: UnboundedSender<Instant>,
+    ended: UnboundedSender<()>,
+    go_on: Notify,
 }
 
 impl ModelServer {
@@ -66,7 +74,9 @@ impl ModelServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
         let ((holding, saw_holding), (left, saw_left)) = (unbounded_channel(), unbounded_channel());
-        let shared = Arc::new(Shared { reactions, door, requests: Mutex::default(), holding, left });
+        let (ended, saw_the_end) = unbounded_channel();
+        let requests = Mutex::default();
+        let shared = Arc::new(Shared { reactions, door, requests, holding, left, ended, go_on: Notify::new() });
         let serving = shared.clone();
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
@@ -74,7 +84,7 @@ impl ModelServer {
                 tokio::spawn(async move { serve(socket, &shared).await });
             }
         });
-        Self { address, shared, holding: saw_holding, left: saw_left }
+        Self { address, shared, holding: saw_holding, left: saw_left, ended: saw_the_end }
     }
 
     /// Its address as a base URL.
@@ -92,7 +102,13 @@ impl ModelServer {
         })
     }
 
-    /// Waits until an answer has come to its [`Reaction::Hold`].
+    /// Lets a [`Reaction::Deaf`] server go on, and waits until it has generated its whole answer.
+    pub async fn goes_on_to_the_end(&mut self) {
+        self.shared.go_on.notify_one();
+        timeout(PATIENCE, self.ended.recv()).await.expect("the server goes on").expect("the server lives");
+    }
+
+    /// Waits until an answer has come to its [`Reaction::Hold`], or a deaf server to where it waits for the test.
     pub async fn holding(&mut self) {
         timeout(PATIENCE, self.holding.recv()).await.expect("the server is asked").expect("the server lives");
     }
@@ -142,6 +158,17 @@ async fn serve(mut socket: TcpStream, shared: &Shared) -> Option<()> {
             let _ = shared.left.send(Instant::now());
             return None;
         }
+        Reaction::Deaf(text, rest) => {
+            begin(&mut socket, text).await?;
+            let _ = shared.holding.send(());
+            shared.go_on.notified().await;
+            for piece in rest.split_inclusive(' ') {
+                let _ = event(&mut socket, &piece_of_text(piece)).await;
+            }
+            let _ = end(&mut socket, "stop").await;
+            let _ = shared.ended.send(());
+            return None;
+        }
     }
     socket.shutdown().await.ok()
 }
@@ -152,7 +179,11 @@ async fn begin(socket: &mut TcpStream, text: &str) -> Option<()> {
     if text.is_empty() {
         return Some(());
     }
-    event(socket, &json!({"id": "answer-7", "choices": [{"index": 0, "delta": {"content": text}}]})).await
+    event(socket, &piece_of_text(text)).await
+}
+
+fn piece_of_text(text: &str) -> Value {
+    json!({"id": "answer-7", "choices": [{"index": 0, "delta": {"content": text}}]})
 }
 
 async fn end(socket: &mut TcpStream, reason: &str) -> Option<()> {

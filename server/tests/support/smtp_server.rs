@@ -9,6 +9,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
+    time::Duration,
 };
 
 use tokio::{
@@ -27,12 +28,16 @@ pub enum Act {
     Say(&'static [u8]),
     SayAndClose(&'static [u8]),
     Close,
+    /// FIN without the farewell of TLS (`close_notify`).
+    Cut,
     /// RST instead of FIN.
     Reset,
     /// Says nothing until the client has gone.
     Hang,
     /// Stops reading too, so that the client's writes get stuck.
     Freeze,
+    /// Says it again every minute, until the client has gone.
+    Drip(&'static [u8]),
     /// Replies when the test calls [`Server::release`].
     Hold(&'static [u8]),
 }
@@ -359,6 +364,8 @@ async fn act(what: &Act, line: &mut Line, seen: &Seen) -> Go {
             let _ = line.get_mut().shutdown().await;
             None
         }
+        // Dropping the stream says nothing more over it.
+        Act::Cut => None,
         Act::Reset => {
             line.get_ref().tcp().set_zero_linger().expect("a TCP socket");
             None
@@ -376,6 +383,13 @@ async fn act(what: &Act, line: &mut Line, seen: &Seen) -> Go {
         Act::Freeze => {
             seen.reached.add_permits(1);
             seen.over.cancelled().await;
+            None
+        }
+        Act::Drip(bytes) => {
+            seen.reached.add_permits(1);
+            while write(line, bytes).await.is_some() {
+                tokio::time::sleep(Duration::from_mins(1)).await;
+            }
             None
         }
         Act::Hold(bytes) => {

@@ -5,7 +5,11 @@
 //! server renders: effects and handlers exist in the browser only.
 
 use super::{cancel_job, read_job};
-use crate::{error::AppError, model::JobView};
+use crate::{
+    contract::{is_news, may_replace},
+    error::AppError,
+    model::JobView,
+};
 use leptos::{ev, leptos_dom::helpers::TimeoutHandle, prelude::*, task::spawn_local};
 use send_wrapper::SendWrapper;
 use serde::Deserialize;
@@ -147,7 +151,7 @@ impl Live {
     fn offer(self, read: JobView) {
         let ended = read.phase.is_final();
         let _ = self.job.try_update(|known| {
-            if read.version >= known.version {
+            if may_replace(read.version, known.version) {
                 *known = read;
             }
         });
@@ -224,9 +228,8 @@ impl Live {
     fn announced(self, event: &Event) {
         self.heard();
         let told = event.dyn_ref::<MessageEvent>().and_then(|message| message.data().as_string());
-        let version = told.and_then(|data| serde_json::from_str(&data).ok()).map(|Announcement { version }| version);
-        let known = self.job.try_with_untracked(|job| job.version);
-        if version > known {
+        let Some(Announcement { version }) = told.and_then(|data| serde_json::from_str(&data).ok()) else { return };
+        if self.job.try_with_untracked(|job| is_news(version, job.version)) == Some(true) {
             self.read();
         }
     }
@@ -352,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn no_device_shows_an_older_version_after_a_newer_one() {
+    fn invariant_09_a_page_keeps_the_newer_record() {
         Owner::new().with(|| {
             let live = Live::new(record(5, Phase::Running));
             live.offer(record(4, Phase::Running));

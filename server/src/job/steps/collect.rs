@@ -1,5 +1,5 @@
 //! Collect: lists the sources, dates every document, reads those of the month, and leaves a line for each in the coverage
-//! list. Reading has no effect outside, so a cancel drops whatever is being read at once.
+//! list. A cancel waits for the end of what is being read, which has no effect outside, and throws it away.
 
 use crate::{
     extract::{self, Head, Limits, date::month},
@@ -17,10 +17,10 @@ use app::contract::StepKind;
 use app::model::Month;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use tokio::{task::spawn_blocking, time::Instant};
+use tokio::time::Instant;
 
-/// The longest that one document may take to read.
-const MAX_READING: Duration = Duration::from_mins(2);
+/// The longest that listing a source may take. Twenty thousand documents on a slow network take a minute.
+const MAX_LISTING: Duration = Duration::from_mins(5);
 /// Progress is written at most this often: each time is a commit.
 const PROGRESS_EVERY: Duration = Duration::from_millis(150);
 /// What uploaded files are called in the coverage list.
@@ -86,12 +86,18 @@ async fn list(work: &Work) -> Result<(Vec<Origin>, Vec<CollectedDocument>), Step
     let (mut origins, mut troubles) = (Vec::new(), Vec::new());
     for source in work.claim.spec.sources.clone() {
         let stop = work.halt.stop.clone();
-        let listing = spawn_blocking(move || {
+        let name = source.name.clone();
+        let listing = move || {
             let opened = Source::open_place(&source.place).map(|opened| Arc::new(opened.called(&source.name)));
             let listing = opened.as_ref().map(|source| source.list(&|| stop.is_cancelled())).ok();
-            (source.name, opened, listing)
-        });
-        let (name, opened, listing) = work.unless_stopped(listing).await?.map_err(|error| ended_abnormally(&error))?;
+            (opened, listing)
+        };
+        let Some(listed) = work.on_thread(&format!("listing of {name}"), MAX_LISTING, listing).await? else {
+            let why = took_too_long("listing", MAX_LISTING);
+            troubles.push(line(&name, "(the folder)", Coverage::because(Outcome::Unreadable, why)));
+            continue;
+        };
+        let (opened, listing) = listed.map_err(|error| ended_abnormally(&error))?;
         match (opened, listing) {
             (Ok(source), Some(listing)) => {
                 troubles.extend(
@@ -130,7 +136,11 @@ fn line(source: &str, name: &str, coverage: Coverage) -> CollectedDocument {
     }
 }
 
-/// Reads one document off the async threads; a cancel does not wait for it.
+fn took_too_long(what: &str, longest: Duration) -> String {
+    format!("{what} it took longer than {} s", longest.as_secs())
+}
+
+/// Reads one document.
 async fn read(work: &Work, origin: Origin, period: &Period) -> Result<CollectedDocument, StepError> {
     let limits = work.services.limits;
     let period = *period;
@@ -142,17 +152,17 @@ async fn read(work: &Work, origin: Origin, period: &Period) -> Result<CollectedD
         Origin::Upload(upload) => work.services.store.upload_bytes(upload.id).await?,
         Origin::Folder(..) => None,
     };
-    let reading = spawn_blocking(move || match origin {
+    let reading = move || match origin {
         Origin::Folder(source, entry) => from_folder(&source, &entry, &period, &limits),
         Origin::Upload(upload) => {
             let by_hand = upload.by_hand.as_deref().and_then(|text| text.parse().ok()).and_then(whole_month);
             examine(UPLOADS, &upload.name, by_hand, None, &bytes.unwrap_or_default(), &period, &limits)
         }
-    });
-    if let Ok(read) = work.unless_stopped(tokio::time::timeout(MAX_READING, reading)).await? {
+    };
+    if let Some(read) = work.on_thread(&format!("reading of {name}"), limits.max_time, reading).await? {
         return read.map_err(|error| ended_abnormally(&error));
     }
-    let why = format!("reading it took longer than {} s", MAX_READING.as_secs());
+    let why = took_too_long("reading", limits.max_time);
     Ok(line(&source, &name, Coverage::because(Outcome::Unreadable, why)))
 }
 
