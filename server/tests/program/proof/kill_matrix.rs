@@ -1,9 +1,9 @@
 //! The kill matrix: the real program is killed, cancelled, and cancelled and killed at every commit and every outside act of
 //! a job, is started again, and has to end with a record, a page and an outside that agree.
 
-use std::{fmt::Display, io::Write, iter::once, sync::Arc, time::Instant};
+use std::{fmt::Display, io::Write, sync::Arc, time::Instant};
 
-use futures_util::{StreamExt, stream};
+use tokio::sync::Semaphore;
 
 use super::{
     evidence::Evidence,
@@ -22,27 +22,37 @@ const CANCELS: [&str; 5] = [
     "smtp server has accepted the message and has not said so",
 ];
 
+/// Where the program is killed before it is killed again: at the operations that leave something to account for.
+const KILLS: [&str; 3] =
+    ["the model server has sent words", "smtp server has RCPT", "smtp server has accepted the message and has not said so"];
+/// The first points of the next process: accounting for the dead one, the next claim, and the beginning of its work.
+const AGAIN: usize = 10;
+
 /// Where, what, and what came of it; `None` where the job never came there.
 type Case = (String, Act, Option<Evidence>);
 
 /// Runs cases side by side, each in a world of its own, and checks every one.
 async fn run(people: &Arc<People>, channel: Channel, cases: Vec<(String, Act)>) -> Vec<Case> {
-    stream::iter(cases)
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let cases: Vec<_> = cases
+        .into_iter()
         .map(|(point, act)| {
-            let people = people.clone();
-            // In a task of its own, so that the cases run on all processors.
-            let case = tokio::spawn(async move {
+            let (people, places) = (people.clone(), places.clone());
+            tokio::spawn(async move {
+                let _place = places.acquire_owned().await.unwrap();
                 let evidence = World::new(&people, channel).await.interrupt(&point, &act).await;
                 if let Some(evidence) = &evidence {
                     evidence.check(&format!("{act:?} at \"{point}\""));
                 }
                 (point, act, evidence)
-            });
-            async move { case.await.unwrap() }
+            })
         })
-        .buffered(AT_ONCE)
-        .collect()
-        .await
+        .collect();
+    let mut ended = Vec::new();
+    for case in cases {
+        ended.push(case.await.unwrap());
+    }
+    ended
 }
 
 async fn matrix(people: &Arc<People>, channel: Channel, points: Vec<String>) -> Vec<Case> {
@@ -65,6 +75,14 @@ fn print_matrix(title: &str, cases: &[Case]) {
     for row in cases.chunks(3) {
         let cells: Vec<String> = row.iter().map(|(_, _, evidence)| cell(evidence.as_ref())).collect();
         print(format_args!("{:60} {:45} {:45} {}", row[0].0, cells[0], cells[1], cells[2]));
+    }
+}
+
+fn print_list(title: &str, first: &str, cases: &[Case]) {
+    print(format_args!("\n{title}\n{first:60} {:60} {}", "killed", "how it ended"));
+    for (at, act, evidence) in cases {
+        let (Act::CancelThenKillAt(point) | Act::KillThenKillAt(point)) = act else { continue };
+        print(format_args!("{at:60} {point:60} {}", cell(evidence.as_ref())));
     }
 }
 
@@ -91,14 +109,17 @@ async fn whatever_happens_wherever_the_record_the_page_and_the_outside_agree() {
         stopping.extend(points.into_iter().map(|point| (at.to_owned(), Act::CancelThenKillAt(point))));
     }
     let stopping = run(&people, Channel::Smtp, stopping).await;
-    print("\nKilled on the way from a Cancel to the end\n");
-    print(format_args!("{:60} {:60} {}", "cancelled", "killed", "the end"));
-    for (at, act, evidence) in &stopping {
-        let Act::CancelThenKillAt(point) = act else { continue };
-        print(format_args!("{at:60} {point:60} {}", cell(evidence.as_ref())));
-    }
+    print_list("Killed on the way from a Cancel to the end", "cancelled", &stopping);
 
-    let cells: Vec<_> = once(smtp).chain(once(outbox)).chain(once(stopping)).flatten().map(|(_, _, evidence)| evidence).collect();
+    let mut twice = Vec::new();
+    for at in KILLS {
+        let points = World::new(&people, Channel::Smtp).await.points_after_kill(at).await;
+        twice.extend(points.into_iter().take(AGAIN).map(|point| (at.to_owned(), Act::KillThenKillAt(point))));
+    }
+    let twice = run(&people, Channel::Smtp, twice).await;
+    print_list("Killed again by the next start", "killed", &twice);
+
+    let cells: Vec<_> = [smtp, outbox, stopping, twice].into_iter().flatten().map(|(_, _, evidence)| evidence).collect();
     let reached = cells.iter().flatten().count();
     print(format_args!("\n{reached} of {} cases came to their point, in {:.0} s", cells.len(), started.elapsed().as_secs_f64()));
     // Points that depend on the moment (a progress that is written only now and then) may be missing, but few.

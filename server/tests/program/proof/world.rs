@@ -49,6 +49,8 @@ pub enum Act {
     CancelThenKill,
     /// The Cancel there, and the kill when it has come to this later point, answered or not.
     CancelThenKillAt(String),
+    /// The kill there, and another one when the next process has come to this point.
+    KillThenKillAt(String),
 }
 
 /// What became of the Cancel's request.
@@ -106,53 +108,60 @@ impl World {
     /// The points that a job passes when nothing happens, in their order.
     pub async fn points(mut self) -> (Vec<String>, Evidence) {
         let served = self.home.serve_held(&self.gate.socket).await;
-        let mut passed = Vec::new();
-        {
-            let mut whole = Box::pin(whole_job(&served, &self.token));
-            loop {
-                tokio::select! {
-                    biased;
-                    arrival = self.gate.next() => {
-                        passed.push(arrival.name.clone());
-                        arrival.go();
-                    }
-                    _ = &mut whole => break,
-                }
-            }
-        }
-        (passed, self.conclude(served, Cancel::NotPressed, None).await)
+        let mut life = Life::new(NOWHERE, &Act::Kill);
+        life.run(&served, &mut self.gate, &self.token).await;
+        (life.passed, self.conclude(served, Cancel::NotPressed, None).await)
     }
 
     /// The points that a job passes once a Cancel is pressed at this one.
     pub async fn points_after_cancel(mut self, at: &str) -> Vec<String> {
         let served = self.home.serve_held(&self.gate.socket).await;
-        let mut first = FirstLife::new(at, &Act::Cancel);
-        first.run(&served, &mut self.gate, &self.token).await;
+        let mut life = Life::new(at, &Act::Cancel);
+        life.run(&served, &mut self.gate, &self.token).await;
         served.terminate().await;
-        first.passed
+        life.passed.into_iter().skip_while(|point| point != at).skip(1).collect()
+    }
+
+    /// The points that a job passes after a kill at this one, once the program is started again.
+    pub async fn points_after_kill(mut self, at: &str) -> Vec<String> {
+        let served = self.home.serve_held(&self.gate.socket).await;
+        Life::new(at, &Act::Kill).run(&served, &mut self.gate, &self.token).await;
+        served.kill().await;
+        self.forget_the_dead();
+        let served = self.home.serve_held(&self.gate.socket).await;
+        let mut life = Life::new(NOWHERE, &Act::Kill);
+        life.run(&served, &mut self.gate, &self.token).await;
+        served.terminate().await;
+        life.passed
     }
 
     /// Runs a job, and does this to the program when it stands at the point `at`. `None` where it never came there, or where
     /// there was no job yet to cancel.
     pub async fn interrupt(mut self, at: &str, act: &Act) -> Option<Evidence> {
         let served = self.home.serve_held(&self.gate.socket).await;
-        let mut first = FirstLife::new(at, act);
-        let is_killed = first.run(&served, &mut self.gate, &self.token).await;
-        let FirstLife { held, answer, .. } = first;
-        let cancel = match (act, answer) {
-            (Act::Kill, _) => Cancel::NotPressed,
+        let mut life = Life::new(at, act);
+        let is_killed = life.run(&served, &mut self.gate, &self.token).await;
+        let cancel = match (act, life.answer.take()) {
+            (Act::Kill | Act::KillThenKillAt(_), _) => Cancel::NotPressed,
             (_, Some(answer)) => Cancel::Answered(answer),
             (Act::CancelThenKillAt(_), None) => Cancel::Unanswered,
-            (_, None) => return None,
+            (Act::Cancel | Act::CancelThenKill, None) => return None,
         };
         if !is_killed {
             // A kill that never came is no case.
             return if *act == Act::Cancel { Some(self.conclude(served, cancel, None).await) } else { None };
         }
         served.kill().await;
-        // Whoever waits for a killed process learns that it is gone; from here on nobody is held.
-        drop(held);
-        self.gate = Gate::open(self.home.data().join("nowhere"));
+        drop(life);
+        self.forget_the_dead();
+        if let Act::KillThenKillAt(again) = act {
+            let served = self.home.serve_held(&self.gate.socket).await;
+            let mut life = Life::new(again, &Act::Kill);
+            if !life.run(&served, &mut self.gate, &self.token).await {
+                return None;
+            }
+            served.kill().await;
+        }
         let served = self.home.serve(&[]).await;
         let restarted = Instant::now();
         whole_job(&served, &self.token).await;
@@ -160,8 +169,13 @@ impl World {
         Some(self.conclude(served, cancel, Some(took)).await)
     }
 
-    /// Waits for the end, lets an outbox prove what it can, and looks at everything.
-    /// `took` is the time from a restart after a kill to the end.
+    /// Whoever waits for a killed process learns that it is gone. The servers are held no more, and the next process has a gate
+    /// of its own.
+    fn forget_the_dead(&mut self) {
+        self.gate = Gate::open(self.home.data().join("points-again"));
+    }
+
+    /// Waits for the end, lets an outbox prove what it can, and looks at everything. `took` is the time from a restart after a kill to the end.
     async fn conclude(self, mut served: Served, cancel: Cancel, took: Option<Duration>) -> Evidence {
         let mut told = whole_job(&served, &self.token).await;
         if self.smtp.is_none() && is_unconfirmed(&told) {
@@ -189,19 +203,22 @@ async fn whole_job(served: &Served, token: &str) -> Value {
     served.end_of(token, &id).await
 }
 
-/// The life of the program until it ends or is to be killed.
-struct FirstLife<'a> {
+/// A point at which nobody ever stands.
+const NOWHERE: &str = "";
+
+/// The life of a process until the job ends or it is to be killed.
+struct Life<'a> {
     at: &'a str,
     act: &'a Act,
     reached: bool,
     held: Vec<Arrival>,
-    /// The points after `at`.
+    /// The points passed so far, with the last one.
     passed: Vec<String>,
     /// What the Cancel was answered.
     answer: Option<Value>,
 }
 
-impl<'a> FirstLife<'a> {
+impl<'a> Life<'a> {
     fn new(at: &'a str, act: &'a Act) -> Self {
         Self { at, act, reached: false, held: Vec::new(), passed: Vec::new(), answer: None }
     }
@@ -215,12 +232,10 @@ impl<'a> FirstLife<'a> {
                 biased;
                 arrival = gate.next() => {
                     let is_here = !self.reached && arrival.name == self.at;
-                    if self.reached {
-                        self.passed.push(arrival.name.clone());
-                    }
+                    self.passed.push(arrival.name.clone());
                     self.reached |= is_here;
                     let is_end = matches!(self.act, Act::CancelThenKillAt(end) if *end == arrival.name);
-                    if (is_here && *self.act == Act::Kill) || is_end {
+                    if (is_here && matches!(self.act, Act::Kill | Act::KillThenKillAt(_))) || is_end {
                         self.held.push(arrival);
                         return true;
                     }
