@@ -29,7 +29,7 @@ pub struct Evidence {
     page: String,
     cancel: Cancel,
     /// From the restart after a kill to the end.
-    took: Option<Duration>,
+    pub took: Option<Duration>,
     /// Rows in the table of reports.
     reports: usize,
     /// Effects with an attempt whose message may have been handed over.
@@ -107,6 +107,8 @@ impl Evidence {
             Cancel::Unanswered if job.cancel_requested => {}
             Cancel::Unanswered | Cancel::NotPressed => {
                 assert_eq!((job.phase, job.cancel_requested), (Phase::Finished, false), "{context}: {job:?}");
+                let is_settled = |outcome| matches!(outcome, Outcome::Done | Outcome::Unconfirmed);
+                assert!(job.emails().all(|effect| is_settled(effect.outcome)), "{context}: a job resumes and finishes: {job:?}");
             }
         }
         if let Some(took) = self.took {
@@ -121,7 +123,10 @@ impl Evidence {
             assert!(copies <= 1, "{context}: {effect:?} was accepted {copies} times");
             let evidence = effect.evidence.as_deref().unwrap_or_default();
             match effect.outcome {
-                Outcome::Done => assert!(copies == 1 && !evidence.is_empty(), "{context}: {effect:?}"),
+                Outcome::Done => {
+                    let is_proof = if self.smtp.is_some() { evidence.starts_with("250 ") } else { evidence.contains(".eml") };
+                    assert!(copies == 1 && is_proof, "{context}: {effect:?}");
+                }
                 Outcome::NotDone | Outcome::NotStarted => assert_eq!(copies, 0, "{context}: {effect:?}"),
                 // Only where the program died with the message perhaps handed over, and nobody can tell.
                 Outcome::Unconfirmed => assert!(

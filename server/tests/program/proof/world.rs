@@ -125,8 +125,10 @@ impl World {
     /// The points that a job passes after a kill at this one, once the program is started again.
     pub async fn points_after_kill(mut self, at: &str) -> Vec<String> {
         let served = self.home.serve_held(&self.gate.socket).await;
-        Life::new(at, &Act::Kill).run(&served, &mut self.gate, &self.token).await;
+        let mut life = Life::new(at, &Act::Kill);
+        life.run(&served, &mut self.gate, &self.token).await;
         served.kill().await;
+        drop(life);
         self.forget_the_dead();
         let served = self.home.serve_held(&self.gate.socket).await;
         let mut life = Life::new(NOWHERE, &Act::Kill);
@@ -152,6 +154,7 @@ impl World {
             return if *act == Act::Cancel { Some(self.conclude(served, cancel, None).await) } else { None };
         }
         served.kill().await;
+        // Not before: whoever is held goes on when nobody holds him any more.
         drop(life);
         self.forget_the_dead();
         if let Act::KillThenKillAt(again) = act {
@@ -175,7 +178,8 @@ impl World {
         self.gate = Gate::open(self.home.data().join("points-again"));
     }
 
-    /// Waits for the end, lets an outbox prove what it can, and looks at everything. `took` is the time from a restart after a kill to the end.
+    /// Waits for the end, lets an outbox prove what it can, and looks at everything. `took` is the time from a restart after a
+    /// kill to the end.
     async fn conclude(self, mut served: Served, cancel: Cancel, took: Option<Duration>) -> Evidence {
         let mut told = whole_job(&served, &self.token).await;
         if self.smtp.is_none() && is_unconfirmed(&told) {
