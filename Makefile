@@ -10,6 +10,8 @@ BINDGEN := $(TOOLS)/bin/wasm-bindgen
 NODE_MODULES := end2end/node_modules/.package-lock.json
 SITE := target/site/pkg/app.js.br
 WASM := target/wasm32-unknown-unknown/wasm-release/app.wasm
+# Tests hold the program at its fail points. All of them use one build, where the points do nothing unless they are asked to.
+FAIL_POINTS := --features server/fail-points
 
 .PHONY: help run test build clean site tools browser exim dovecot lint test-rust test-browser bench
 
@@ -28,14 +30,15 @@ build: site ## Build the self-contained binary target/release/recount
 lint: tools
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy -p server --all-targets $(FAIL_POINTS) -- -D warnings
 	cargo clippy -p app --lib --features hydrate --target wasm32-unknown-unknown -- -D warnings
 	@test -z "$$(cargo tree --workspace --target all -i ring 2>/dev/null)" || { echo "ring is in the tree; TLS is aws-lc-rs everywhere"; exit 1; }
 
 test-rust: exim dovecot ## Run the tests of contract, store, services and the whole program
-	cargo test --workspace
+	cargo test --workspace $(FAIL_POINTS)
 
 test-browser: site browser ## Run the browser tests
-	cargo build --workspace
+	cargo build --workspace $(FAIL_POINTS)
 	cd end2end && npm run --silent check
 	cd end2end && npx playwright test
 

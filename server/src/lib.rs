@@ -6,6 +6,7 @@ pub mod cli;
 pub mod clock;
 pub mod desk;
 pub mod extract;
+pub mod fail_point;
 pub mod http;
 pub mod id;
 pub mod job;

@@ -55,6 +55,7 @@ mod jobs {
     mod keys;
     mod looks;
     mod mailing;
+    mod random;
 }
 
 mod api {
@@ -74,5 +75,6 @@ mod program {
     //! The program itself, as a process that can be stopped and killed.
 
     mod commands;
+    mod proof;
     mod serve;
 }

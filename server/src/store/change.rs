@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     bus::{Bus, JobChanged},
+    fail_point::{self, Commit},
     id::JobId,
     job::{Hold, Spec},
     words,
@@ -95,7 +96,10 @@ impl JobTx {
 
     /// Commits what [`JobTx::write`] has written, and what the caller has added to it.
     pub(super) async fn end(self, version: i64) -> Result<i64, StoreError> {
+        let commit = Commit(&self.before.job, &self.job);
+        fail_point::reach("before", commit).await;
         self.tx.commit().await?;
+        fail_point::reach("after", commit).await;
         if version != self.before.row.version {
             self.bus.publish(JobChanged { id: self.before.row.id, version });
         }

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     bus::JobChanged,
+    fail_point,
     id::{JobId, RequestKey, UserId},
     job::{Hold, Spec, Task},
 };
@@ -52,7 +53,9 @@ impl Store {
         let mut tx = self.db.begin().await?;
         let (id, is_new) = self.create_job_within(&mut tx, owner, key, spec).await?;
         if is_new {
+            fail_point::reach("before", "commit of job queued").await;
             tx.commit().await?;
+            fail_point::reach("after", "commit of job queued").await;
             self.bus.publish(JobChanged { id, version: 1 });
         }
         Ok((id, is_new))

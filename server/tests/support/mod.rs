@@ -1,9 +1,11 @@
 //! What several test files need.
 
 pub mod channels;
+pub mod chaos;
 pub mod dovecot;
 pub mod ended;
 pub mod exim;
+pub mod gate;
 pub mod instance;
 pub mod mail;
 pub mod model_server;
@@ -13,4 +15,5 @@ pub mod site;
 pub mod smtp_run;
 pub mod smtp_server;
 pub mod tls;
+pub mod truth;
 pub mod worker;

@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::instance::PATIENCE;
+use super::{gate::Door, instance::PATIENCE};
 
 /// What the server does with one request.
 #[derive(Debug, Clone)]
@@ -51,6 +51,7 @@ pub struct ModelServer {
 
 struct Shared {
     reactions: Vec<Reaction>,
+    door: Option<Door>,
     requests: Mutex<Vec<Value>>,
     holding: UnboundedSender<()>,
     left: UnboundedSender<Instant>,
@@ -61,11 +62,21 @@ struct Shared {
 impl ModelServer {
     /// Starts a server that reacts to its first request with the first reaction and so on; the last one repeats.
     pub async fn start(reactions: Vec<Reaction>) -> Self {
+        Self::begin(reactions, None).await
+    }
+
+    /// A server that answers well, and stands at a point of its own before the answer and in the middle of it.
+    pub async fn start_gated(door: Door) -> Self {
+        Self::begin(vec![Reaction::Answer(GOOD, "stop")], Some(door)).await
+    }
+
+    async fn begin(reactions: Vec<Reaction>, door: Option<Door>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
         let ((holding, saw_holding), (left, saw_left)) = (unbounded_channel(), unbounded_channel());
         let (ended, saw_the_end) = unbounded_channel();
-        let shared = Arc::new(Shared { reactions, requests: Mutex::default(), holding, left, ended, go_on: Notify::new() });
+        let requests = Mutex::default();
+        let shared = Arc::new(Shared { reactions, door, requests, holding, left, ended, go_on: Notify::new() });
         let serving = shared.clone();
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
@@ -76,10 +87,15 @@ impl ModelServer {
         Self { address, shared, holding: saw_holding, left: saw_left, ended: saw_the_end }
     }
 
+    /// Its address as a base URL.
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
     /// A summarizer that asks this server.
     pub fn summarizer(&self) -> SummarizerChoice {
         SummarizerChoice::Model(ModelSettings {
-            base_url: Some(format!("http://{}/v1", self.address)),
+            base_url: Some(self.base_url()),
             first_backoff: Duration::from_millis(1),
             max_attempts: 3,
             ..ModelSettings::new(Provider::OpenAiCompatible, "test-model")
@@ -108,6 +124,14 @@ impl ModelServer {
     }
 }
 
+impl Shared {
+    async fn reach(&self, point: &str) {
+        if let Some(door) = &self.door {
+            door.reach(point.to_owned()).await;
+        }
+    }
+}
+
 async fn serve(mut socket: TcpStream, shared: &Shared) -> Option<()> {
     let request = read_request(&mut socket).await?;
     let index = {
@@ -115,6 +139,7 @@ async fn serve(mut socket: TcpStream, shared: &Shared) -> Option<()> {
         requests.push(request);
         requests.len() - 1
     };
+    shared.reach("the model server has the request").await;
     match shared.reactions.get(index).or(shared.reactions.last())? {
         Reaction::Status(status, body) => {
             let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
@@ -122,6 +147,7 @@ async fn serve(mut socket: TcpStream, shared: &Shared) -> Option<()> {
         }
         Reaction::Answer(text, reason) => {
             begin(&mut socket, text).await?;
+            shared.reach("the model server has sent words").await;
             end(&mut socket, reason).await?;
         }
         Reaction::Hold(text) => {

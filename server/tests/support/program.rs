@@ -5,7 +5,10 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
-    sync::mpsc::{Receiver, channel},
+    sync::{
+        Mutex,
+        mpsc::{Receiver, channel},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -36,6 +39,18 @@ impl Home {
         home
     }
 
+    /// With the people of another one, who may have used it but do so no longer.
+    pub fn with_people_of(other: &Self) -> Self {
+        let home = Self::new();
+        for entry in fs::read_dir(other.data()).expect("a data folder") {
+            let entry = entry.expect("an entry");
+            if entry.path().is_file() {
+                fs::copy(entry.path(), home.data().join(entry.file_name())).expect("a copy");
+            }
+        }
+        home
+    }
+
     /// Whose messages go to a mail server on this port. Workers there are given up soon.
     pub fn with_smtp(port: u16) -> Self {
         let home = Self::new();
@@ -56,14 +71,26 @@ impl Home {
         self.folder.path().join("data")
     }
 
+    /// The database file.
+    pub fn database(&self) -> PathBuf {
+        self.data().join("recount.sqlite3")
+    }
+
     pub fn documents(&self) -> PathBuf {
         self.folder.path().join("documents")
     }
 
     /// How many messages are in the outbox folder.
     pub fn messages(&self) -> usize {
-        let Ok(entries) = fs::read_dir(self.data().join("outbox")) else { return 0 };
-        entries.filter(|entry| entry.as_ref().is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "eml"))).count()
+        self.outbox().len()
+    }
+
+    /// The messages in the outbox folder.
+    pub fn outbox(&self) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.data().join("outbox")) else { return Vec::new() };
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let messages = paths.filter(|path| path.extension().is_some_and(|end| end == "eml"));
+        messages.map(|path| fs::read_to_string(path).expect("a message")).collect()
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -93,25 +120,20 @@ impl Home {
 
     /// Starts a command and leaves it running.
     pub fn start(&self, arguments: &[&str]) -> Running {
-        let child = self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        Running { child: child.expect("the program starts") }
+        Running::spawn(&mut self.command(arguments))
     }
 
     /// Starts the server and waits until it says where it is.
     pub async fn serve(&self, more: &[&str]) -> Served {
         let mut arguments = vec!["serve", "--listen", "127.0.0.1:0"];
         arguments.extend(more);
-        let mut running = self.start(&arguments);
-        let lines = lines(running.child.stdout.take().expect("a pipe"));
-        // Nobody reads the log, but a full pipe would stop the server.
-        lines_of(running.child.stderr.take().expect("a pipe"), |line| eprintln!("recount: {line}"));
-        let (url, lines) = spawn_blocking(move || {
-            let first = lines.recv_timeout(PATIENCE).expect("the server says where it is");
-            (first.strip_prefix("Recount is at ").unwrap_or_else(|| panic!("{first}")).to_owned(), lines)
-        })
-        .await
-        .expect("no panic");
-        Served { url, lines, running, client: reqwest::Client::new() }
+        Served::of(self.start(&arguments)).await
+    }
+
+    /// Starts the server with its fail points announced at this socket.
+    pub async fn serve_held(&self, socket: &Path) -> Served {
+        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+        Served::of(Running::spawn(command.env("RECOUNT_FAIL_POINTS", socket))).await
     }
 
     /// A token for somebody who has just been added.
@@ -154,6 +176,11 @@ pub struct Running {
 }
 
 impl Running {
+    fn spawn(command: &mut Command) -> Self {
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        Self { child: child.expect("the program starts") }
+    }
+
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         let kill = format!("kill -{name} {}", self.child.id());
@@ -199,15 +226,28 @@ fn wait(child: &mut Child) -> ExitStatus {
 /// A server that runs.
 pub struct Served {
     pub url: String,
-    lines: Receiver<String>,
+    lines: Mutex<Receiver<String>>,
     running: Running,
     client: reqwest::Client,
 }
 
 impl Served {
+    async fn of(mut running: Running) -> Self {
+        let lines = lines(running.child.stdout.take().expect("a pipe"));
+        // Nobody reads the log, but a full pipe would stop the server.
+        lines_of(running.child.stderr.take().expect("a pipe"), |line| eprintln!("recount: {line}"));
+        let (url, lines) = spawn_blocking(move || {
+            let first = lines.recv_timeout(PATIENCE).expect("the server says where it is");
+            (first.strip_prefix("Recount is at ").unwrap_or_else(|| panic!("{first}")).to_owned(), lines)
+        })
+        .await
+        .expect("no panic");
+        Self { url, lines: Mutex::new(lines), running, client: reqwest::Client::new() }
+    }
+
     /// The next line that it prints.
     pub fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("another line")
+        self.lines.lock().expect("no test panics while holding it").recv_timeout(PATIENCE).expect("another line")
     }
 
     /// Asks it to stop; it must do so, and without a complaint.
@@ -217,14 +257,19 @@ impl Served {
     }
 
     /// Ends it as a power cut would.
-    pub async fn kill(self) {
-        self.running.signal("KILL");
+    pub async fn kill(mut self) {
+        self.running.child.kill().expect("it is ours");
         assert_eq!(self.running.ended().await.code, None);
     }
 
     /// Orders a report for June 2026.
     pub async fn order(&self, token: &str, key: &str, recipients: &[&str]) -> String {
-        let body = serde_json::json!({"month": "2026-06", "sources": ["Minutes"], "recipients": recipients});
+        self.order_held(token, key, recipients, "none").await
+    }
+
+    /// Orders a report for June 2026 whose e-mail waits.
+    pub async fn order_held(&self, token: &str, key: &str, recipients: &[&str], hold: &str) -> String {
+        let body = serde_json::json!({"month": "2026-06", "sources": ["Minutes"], "recipients": recipients, "hold": hold});
         let (status, job) = self.ask(self.client.post(format!("{}/api/v1/jobs", self.url)), token, key, body.to_string()).await;
         assert!(status == 201 || status == 200, "{status} {job}");
         job["id"].as_str().expect("an id").to_owned()
@@ -236,6 +281,59 @@ impl Served {
         let (status, job) = self.ask(request, token, "", String::new()).await;
         assert_eq!(status, 200, "{job}");
         job
+    }
+
+    /// Waits until the job passes a test.
+    pub async fn settled(&self, token: &str, id: &str, test: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let job = self.job(token, id).await;
+            if test(&job) {
+                return job;
+            }
+            assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {job}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Presses Cancel, and waits for the answer.
+    pub async fn cancel(&self, token: &str, id: &str) -> Value {
+        let request = self.client.put(format!("{}/api/v1/jobs/{id}/cancellation", self.url));
+        let (status, answer) = self.ask(request, token, "", String::new()).await;
+        assert_eq!(status, 200, "a Cancel is always answered: {answer}");
+        answer
+    }
+
+    /// Lets a held e-mail go.
+    pub async fn approve(&self, token: &str, id: &str) -> Value {
+        let (_, job) =
+            self.ask(self.client.put(format!("{}/api/v1/jobs/{id}/approval", self.url)), token, "", String::new()).await;
+        job
+    }
+
+    /// Signs ada in with a browser of its own.
+    pub async fn browser(&self) -> Browser {
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+        let form = "email=ada%40example.org&password=correct+horse+battery";
+        let request = client.post(format!("{}/sign-in", self.url)).header("content-type", "application/x-www-form-urlencoded");
+        let answer = request.body(form).timeout(PATIENCE).send().await.expect("the server answers");
+        let cookie = answer.headers()["set-cookie"].to_str().expect("a cookie");
+        let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
+        Browser { client, url: self.url.clone(), cookie }
+    }
+
+    /// The newest job that the token's owner can see.
+    pub async fn newest_job(&self, token: &str) -> Option<String> {
+        let request = self.client.get(format!("{}/api/v1/jobs", self.url));
+        let (_, jobs) = self.ask(request, token, "", String::new()).await;
+        jobs["jobs"][0]["id"].as_str().map(str::to_owned)
+    }
+
+    /// The sentence on the job's page.
+    pub async fn headline_on_page(&self, token: &str, id: &str) -> String {
+        let request = self.client.get(format!("{}/jobs/{id}", self.url)).bearer_auth(token).header("accept", "text/html");
+        let page = request.timeout(PATIENCE).send().await.expect("the server answers").text().await.expect("a page");
+        headline_of(&page).unwrap_or_else(|| panic!("no headline in {page}"))
     }
 
     async fn ask(&self, request: reqwest::RequestBuilder, token: &str, key: &str, body: String) -> (u16, Value) {
@@ -255,6 +353,45 @@ impl Served {
         assert!(["finished", "cancelled", "failed"].contains(&job["phase"].as_str().expect("a phase")), "{job}");
         job
     }
+}
+
+/// A browser without scripts.
+pub struct Browser {
+    client: reqwest::Client,
+    url: String,
+    pub cookie: String,
+}
+
+impl Browser {
+    /// The sentence on the job's page.
+    pub async fn headline(&self, id: &str) -> String {
+        let request =
+            self.client.get(format!("{}/jobs/{id}", self.url)).header("cookie", &self.cookie).header("accept", "text/html");
+        let page = request.timeout(PATIENCE).send().await.expect("the server answers").text().await.expect("a page");
+        headline_of(&page).unwrap_or_else(|| panic!("no headline in {page}"))
+    }
+
+    /// Presses the page's Cancel.
+    pub async fn cancel(&self, id: &str) {
+        let request = self.client.post(format!("{}/api/jobs/cancel", self.url)).header("cookie", &self.cookie);
+        let request = request.header("content-type", "application/x-www-form-urlencoded").header("accept", "text/html");
+        let answer = request.body(format!("id={id}")).timeout(PATIENCE).send().await.expect("the server answers");
+        assert!(answer.status().is_redirection(), "{answer:?}");
+    }
+}
+
+/// The text of the element `headline`, without the marks that hydration puts around it.
+fn headline_of(page: &str) -> Option<String> {
+    let (_, from) = page.split_once("id=\"headline\"")?;
+    let (_, from) = from.split_once('>')?;
+    let (mut inside, _) = from.split_once("</h2>")?;
+    let mut text = String::new();
+    while let Some((before, rest)) = inside.split_once("<!") {
+        text.push_str(before);
+        inside = rest.split_once('>')?.1;
+    }
+    text.push_str(inside);
+    Some(text.trim().to_owned())
 }
 
 fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {

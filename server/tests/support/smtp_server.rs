@@ -21,6 +21,8 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::sync::CancellationToken;
 
+use super::gate::Door;
+
 /// What the server does instead of, or as, its reply.
 #[derive(Clone, Debug)]
 pub enum Act {
@@ -111,6 +113,17 @@ struct Seen {
     reached: Semaphore,
     released: Semaphore,
     over: CancellationToken,
+    door: Option<Door>,
+}
+
+impl Seen {
+    /// Stands at a point of its own, where the test wants to hear of it. `false` where the client was killed meanwhile.
+    async fn reach(&self, point: &str) -> bool {
+        match &self.door {
+            Some(door) => door.reach(format!("smtp server {point}")).await,
+            None => true,
+        }
+    }
 }
 
 /// A running server; it stops with the runtime.
@@ -126,14 +139,19 @@ impl Server {
 
     /// The first session follows the first script and so on; the last one repeats.
     pub fn start_each(scripts: Vec<Script>) -> Self {
-        Self::start_scripted(scripts, Encryption::None)
+        Self::start_scripted(scripts, Encryption::None, None)
+    }
+
+    /// Stands at a point of its own before each reply.
+    pub fn start_gated(door: Door) -> Self {
+        Self::start_scripted(vec![Script::default()], Encryption::None, Some(door))
     }
 
     pub fn start_encrypted(script: Script, encryption: Encryption) -> Self {
-        Self::start_scripted(vec![script], encryption)
+        Self::start_scripted(vec![script], encryption, None)
     }
 
-    fn start_scripted(scripts: Vec<Script>, encryption: Encryption) -> Self {
+    fn start_scripted(scripts: Vec<Script>, encryption: Encryption, door: Option<Door>) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         // A fixed, small buffer: a server that stops reading must make the client's writes stick
         // on any machine.
@@ -150,6 +168,7 @@ impl Server {
             reached: Semaphore::new(0),
             released: Semaphore::new(0),
             over: CancellationToken::new(),
+            door,
         });
         let shared = seen.clone();
         let last = scripts.last().cloned().unwrap_or_default();
@@ -239,6 +258,7 @@ async fn serve(tcp: TcpStream, script: &Script, encryption: Encryption, seen: &S
         }
         Encryption::None => {
             let mut line: Line = BufReader::new(Box::pin(tcp));
+            seen.reach("has a connection").await;
             if act(&script.greeting, &mut line, seen).await.is_some() {
                 dialogue(&mut line, script, seen).await;
             }
@@ -277,6 +297,7 @@ async fn dialogue(line: &mut Line, script: &Script, seen: &Seen) -> Go {
     let (mut hellos, mut recipients) = (0, 0);
     loop {
         let command = read_command(line, seen).await?;
+        seen.reach(&format!("has {command}")).await;
         let answer = match command.as_str() {
             "EHLO" => {
                 hellos += 1;
@@ -297,9 +318,12 @@ async fn dialogue(line: &mut Line, script: &Script, seen: &Seen) -> Go {
                 let body = read_message(line, script, seen).await?;
                 let key = script.key_header.and_then(|name| header(&body, name));
                 let is_new = |key| seen.keys.lock().expect("keys").insert(key);
-                if script.commit && key.is_none_or(is_new) {
+                // Nobody has promised anything yet: a message whose client was killed now may be dropped.
+                let is_wanted = seen.reach("has the message and has not accepted it").await;
+                if script.commit && is_wanted && key.is_none_or(is_new) {
                     seen.commits.fetch_add(1, SeqCst);
                     seen.bodies.lock().expect("bodies").push(body);
+                    seen.reach("has accepted the message and has not said so").await;
                 }
                 &script.dot
             }

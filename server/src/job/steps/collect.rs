@@ -3,6 +3,7 @@
 
 use crate::{
     extract::{self, Head, Limits, date::month},
+    fail_point,
     job::run::{StepError, Work},
     period::{Period, parse_zone},
     source::{
@@ -186,7 +187,10 @@ fn from_folder(source: &Source, entry: &Entry, period: &Period, limits: &Limits)
     if let Some(dated) = early.filter(|dated| !dated.when.is_in(period)) {
         return dated_line(line(source.name(), &entry.name, Outcome::OtherMonth.into()), &dated, period);
     }
-    match source.read(entry, limits.max_bytes) {
+    fail_point::reach_blocking("before reading", &entry.name);
+    let read = source.read(entry, limits.max_bytes);
+    fail_point::reach_blocking("after reading", &entry.name);
+    match read {
         Ok(bytes) => examine(source.name(), &entry.name, None, entry.modified, &bytes, period, limits),
         Err(error) => line(source.name(), &entry.name, Coverage::from(&error)),
     }

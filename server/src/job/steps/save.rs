@@ -3,6 +3,7 @@
 
 use crate::{
     desk::{interval, moment},
+    fail_point,
     id::ReportId,
     job::run::{StepError, Work},
     report::{DocumentLine, ReportContent, TimeLine, render_html, render_markdown},
@@ -52,6 +53,7 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
         "summarizer": content.draft.summarizer.name, "parameters": content.draft.parameters, "notes": content.draft.notes,
         "asked_for_at": record.row.created_at, "begun_at": record.row.started_at, "saved_at": saved_at,
     });
+    fail_point::reach("before", "the save takes the database").await;
     // Everything is ready before the database is held: a Cancel must not wait for the rendering.
     let mut change = work.change().await?;
     change.job.complete_step(work.claim.epoch, StepKind::Save)?;

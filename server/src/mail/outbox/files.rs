@@ -10,7 +10,7 @@ use std::{
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sha2::{Digest, Sha256};
 
-use crate::mail::channel::Outgoing;
+use crate::{fail_point, mail::channel::Outgoing};
 
 /// Longest Message-ID that becomes a file name as it is, in bytes; file systems stop at 255.
 const MAX_READABLE: usize = 200;
@@ -64,6 +64,7 @@ impl Names {
     /// Writes and flushes the temporary file, so that the message's name will stand for complete contents.
     pub(super) fn write_temporary(&self, bytes: &[u8]) -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).open(&self.temporary)?;
+        fail_point::reach_blocking("before", "the outbox file is written");
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
         // The name too must survive a power failure: it is what reconciling looks for.
         let written = written.and_then(|()| self.flush_folder());
@@ -78,7 +79,9 @@ impl Names {
     ///
     /// An error means that the file has its name, but that this might not survive a power failure.
     pub(super) fn publish(&self, bytes: &[u8]) -> io::Result<Published> {
+        fail_point::reach_blocking("before", "the outbox file gets its name");
         let renamed = renameat_with(CWD, &self.temporary, CWD, &self.message, RenameFlags::NOREPLACE).map_err(io::Error::from);
+        fail_point::reach_blocking("after", "the outbox file got its name");
         let published = match renamed {
             Ok(()) => Published::New,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => match fs::read(&self.message) {

@@ -41,7 +41,10 @@ use super::{
     fault::{Fault, reply_evidence},
     wire::ClearThenTls,
 };
-use crate::mail::channel::{Cause, Delivery, Journal, Outgoing, Phase, Retry, Stop};
+use crate::{
+    fail_point,
+    mail::channel::{Cause, Delivery, Journal, Outgoing, Phase, Retry, Stop},
+};
 
 /// Bytes per block of the message, each with its own timer.
 const BLOCK: usize = 64 * 1024;
@@ -134,6 +137,10 @@ async fn step<T, E: Into<Fault>>(
     stop: &Stop,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, Ended> {
+    let work = async {
+        fail_point::reach("before smtp", phase.as_str()).await;
+        work.await
+    };
     tokio::select! {
         biased;
         cause = stop.requested() => Err(Ended::broken_off(phase, cause)),
@@ -423,6 +430,7 @@ impl<'a> Iterator for Blocks<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
+            fail_point::reach_blocking("before", "smtp final_dot");
             self.mark.go_to(true, self.mark.limits.final_dot);
             return None;
         }

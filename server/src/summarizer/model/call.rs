@@ -7,6 +7,7 @@
 use super::connection::{Connection, Frames};
 use super::prompt::Prompt;
 use super::settings::ModelSettings;
+use crate::fail_point;
 use crate::summarizer::SummarizeError;
 use crate::summarizer::ledger::{CallEvidence, CallIntent, CallOutcome, Ledger};
 use futures_util::StreamExt as _;
@@ -137,6 +138,7 @@ impl Caller<'_> {
         if self.cancel.is_cancelled() {
             return Ended::NotStarted;
         }
+        fail_point::reach("before", "the model call").await;
         let mut stream = match self.connection.stream(system, user, &frames).await {
             Ok(stream) => stream,
             Err(error) => {

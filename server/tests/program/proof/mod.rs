@@ -1,0 +1,7 @@
+//! The proof of the program: the real binary, held at a fail point, and then cancelled, killed, or let go.
+
+mod evidence;
+mod honesty;
+mod kill_matrix;
+mod moments;
+mod world;
