@@ -22,7 +22,7 @@ use crate::{
 use app::contract::{EffectKind, NotDone, Outcome, Verdict};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 /// How many unconfirmed e-mails the channel is asked about in one round, the newest first.
 const AT_ONCE: u32 = 200;
@@ -32,12 +32,20 @@ const ROUND: Duration = Duration::from_secs(30);
 /// Goes on until `stop`. A task of its own: a slow archive must not keep jobs waiting.
 pub async fn run(services: Arc<Services>, stop: CancellationToken) {
     loop {
-        let round = async {
-            all(&services).await;
-            due_looks(&services).await;
-            sleep(pause(&services).await).await;
-        };
-        if stop.run_until_cancelled(round).await.is_none() {
+        // A task for each round: a bug in one place must not end the looks for good.
+        let round = AbortOnDropHandle::new(tokio::spawn({
+            let services = services.clone();
+            async move {
+                all(&services).await;
+                due_looks(&services).await;
+            }
+        }));
+        match stop.run_until_cancelled(round).await {
+            None => return,
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::error!(%error, "a round of the reconciliation ended abnormally"),
+        }
+        if stop.run_until_cancelled(async { sleep(pause(&services).await).await }).await.is_none() {
             return;
         }
     }

@@ -259,10 +259,10 @@ impl Store {
         Ok(Mailing::Job(id))
     }
 
-    /// The mailings about a job, oldest first.
+    /// The mailings about a job, and those about them, oldest first.
     pub async fn mailings_about(&self, id: JobId) -> Result<Vec<Record>, StoreError> {
         let ids: Vec<JobId> = read!(self.db, conn => {
-            sqlx::query_scalar("select id from jobs where about_job = $1 order by id").bind(id).fetch_all(conn).await
+            sqlx::query_scalar(with_family!("select id from family where id <> $1 order by id")).bind(id).fetch_all(conn).await
         })?;
         let mut records = Vec::with_capacity(ids.len());
         for id in ids {

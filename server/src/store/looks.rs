@@ -95,12 +95,14 @@ impl Store {
     }
 
     async fn next_looks(&self) -> Result<Vec<(DateTime<Utc>, DueLook)>, StoreError> {
+        // The list of outcomes is that of an index: without it every round would read the whole history.
         let rows: Vec<(JobId, i64, DateTime<Utc>, i64)> = read!(self.db, conn => {
             sqlx::query_as(
                 "select job_id, number, changed_at,
                         (select count(distinct round) from looks
                          where looks.job_id = effects.job_id and looks.number = effects.number) as rounds
-                 from effects where outcome = 'unconfirmed' and kind = 'email'
+                 from effects
+                 where outcome in ('in_flight', 'in_doubt', 'unconfirmed') and outcome = 'unconfirmed' and kind = 'email'
                    and (select count(distinct round) from looks
                         where looks.job_id = effects.job_id and looks.number = effects.number) < $2
                  order by changed_at limit $1",

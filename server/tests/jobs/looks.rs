@@ -2,7 +2,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,7 +17,7 @@ use server::{
     id::JobId,
     job::{Services, reconcile::due_looks},
     mail::look::{Finding, Look, Wanted},
-    store::{LookRecord, LookResult},
+    store::{LookRecord, LookResult, Record},
 };
 use sqlx::query;
 use tokio::{sync::Semaphore, time::timeout};
@@ -340,4 +343,34 @@ async fn a_slow_look_keeps_no_job_waiting() {
     assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
     // A shutdown does not wait for it either.
     timeout(PATIENCE.min(Duration::from_secs(10)), worker.stop()).await.expect("the worker stops");
+}
+
+/// A place with a bug, that comes to light once.
+struct Buggy(AtomicBool);
+
+#[async_trait]
+impl Look for Buggy {
+    fn name(&self) -> &'static str {
+        "a place with a bug"
+    }
+
+    async fn look(&self, _: &Wanted) -> Finding {
+        assert!(self.0.swap(true, Ordering::SeqCst), "a bug in a place, as the test wants it");
+        found()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bug_in_a_place_does_not_end_the_looks() {
+    let instance = Instance::new().await;
+    let jobs = [instance.ended(&[(ANNA, unanswered())]).await, instance.ended(&[(ANNA, unanswered())]).await];
+    instance.clock.advance(TimeDelta::minutes(1));
+    let worker =
+        Running::start(Services { looks: Arc::new([Arc::new(Buggy(AtomicBool::new(false)))]), ..services(&instance, &[]) });
+    let settled = |record: &Record| record.job.effect(2).is_some_and(|email| email.outcome == Outcome::Done);
+    tokio::select! {
+        _ = instance.wait(jobs[0], "a find", settled) => {}
+        _ = instance.wait(jobs[1], "a find", settled) => {}
+    }
+    worker.stop().await;
 }
