@@ -81,6 +81,11 @@ impl Emails {
 
 /// What the job's screens, answers and messages say about it.
 pub fn headline(job: &Job) -> String {
+    let said = said(job);
+    if job.is_withdrawn() { format!("{said}. The report was withdrawn") } else { said }
+}
+
+fn said(job: &Job) -> String {
     let ending = |phase| match job.kind {
         JobKind::Report if !job.report_saved() => "Nothing was saved or sent".into(),
         _ => Emails::of(job).ending(phase),

@@ -173,11 +173,10 @@ async fn attempt(services: &Services, due: &DueLook) -> Result<Option<Outgoing>,
 async fn may_hand_over_again(services: &Services, due: &DueLook, message: &Outgoing) -> Result<bool, StoreError> {
     let store = &services.store;
     let (Some(life), Some(record)) = (services.channel.key_life(message), store.job(due.job).await?) else { return Ok(false) };
-    if record.job.cancel_requested || !record.job.phase.is_final() || record.job.is_withdrawn() {
+    if record.job.cancel_requested || !record.job.phase.is_final() || store.is_withdrawn(due.job).await? {
         return Ok(false);
     }
-    let attempts = store.effect(due.job, due.number).await?.map(|found| found.attempts).unwrap_or_default();
-    let first = attempts.iter().map(|attempt| attempt.began_at).min();
+    let first = store.first_attempt_at(&message.message_id).await?;
     Ok(first.is_some_and(|first| recognised(life, first, store.clock().now())))
 }
 

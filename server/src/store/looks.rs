@@ -193,6 +193,18 @@ impl Store {
         Ok(true)
     }
 
+    /// When a message was first begun to be handed over, in whatever copy.
+    pub async fn first_attempt_at(&self, message_id: &str) -> Result<Option<DateTime<Utc>>, StoreError> {
+        Ok(read!(self.db, conn => {
+            sqlx::query_scalar(
+                "select min(began_at) from attempts join effects using (job_id, number) where message_id = $1",
+            )
+            .bind(message_id)
+            .fetch_one(conn)
+            .await
+        })?)
+    }
+
     /// The looks for an e-mail, oldest first.
     pub async fn looks(&self, job: JobId, number: u32) -> Result<Vec<LookRecord>, StoreError> {
         let rows: Vec<LookColumns> = read!(self.db, conn => {

@@ -51,7 +51,7 @@ async fn stored(instance: &Instance, id: JobId, number: u32) -> String {
 
 fn read(body: &[u8]) -> String {
     let text = String::from_utf8(body.to_vec()).unwrap().replace("\r\n..", "\r\n.");
-    text.strip_suffix("\r\n.\r\n").unwrap().to_owned()
+    text.strip_suffix(".\r\n").unwrap().to_owned()
 }
 
 /// The values of a header field, unfolded.

@@ -170,7 +170,8 @@ async fn a_withdrawal_is_an_effect_of_its_own() {
     assert_eq!(report.withdrawn_at, Some(instance.store.clock().now()));
     assert_eq!((report.withdrawn_by.as_deref(), report.withdrawn_why.as_deref()), (Some(ADMIN), Some("wrong month")));
     let record = instance.record(id).await;
-    assert_eq!((record.job.phase, headline(&record.job)), (before.job.phase, headline(&before.job)));
+    let expected = format!("{}. The report was withdrawn", headline(&before.job));
+    assert_eq!((record.job.phase, headline(&record.job)), (before.job.phase, expected));
     assert!(record.job.is_withdrawn() && instance.store.is_withdrawn(id).await.unwrap());
     let effect = record.job.effect(3).unwrap();
     assert_eq!((effect.kind, effect.outcome), (EffectKind::Withdrawal, Outcome::Done));

@@ -344,7 +344,8 @@ enum Sent {
 }
 
 async fn send(connection: &mut AsyncSmtpConnection, message: &Outgoing, mark: &DotMark<'_>, stop: &Stop) -> Sent {
-    let blocks = Blocks { rest: &message.bytes, mark };
+    // The terminator begins with the line break that the stored bytes end with; with both, an empty line would be added.
+    let blocks = Blocks { rest: message.bytes.strip_suffix(b"\r\n").unwrap_or(&message.bytes), mark };
     let mut work = pin!(connection.message_iter(blocks));
     loop {
         let now = mark.place();
