@@ -13,6 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use reqwest::redirect::Policy;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
@@ -242,7 +243,7 @@ impl Served {
         })
         .await
         .expect("no panic");
-        Self { url, lines: Mutex::new(lines), running, client: reqwest::Client::new() }
+        Self { url, lines: Mutex::new(lines), running, client: client(Policy::default()) }
     }
 
     /// The next line that it prints.
@@ -313,7 +314,7 @@ impl Served {
 
     /// Signs ada in with a browser of its own.
     pub async fn browser(&self) -> Browser {
-        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+        let client = client(Policy::none());
         let form = "email=ada%40example.org&password=correct+horse+battery";
         let request = client.post(format!("{}/sign-in", self.url)).header("content-type", "application/x-www-form-urlencoded");
         let answer = request.body(form).timeout(PATIENCE).send().await.expect("the server answers");
@@ -378,6 +379,11 @@ impl Browser {
         let answer = request.body(format!("id={id}")).timeout(PATIENCE).send().await.expect("the server answers");
         assert!(answer.status().is_redirection(), "{answer:?}");
     }
+}
+
+/// A client that trusts no certificate: it speaks plain HTTP only, and reading a machine's certificates takes long.
+fn client(redirects: Policy) -> reqwest::Client {
+    reqwest::Client::builder().redirect(redirects).tls_certs_only([]).build().expect("a client")
 }
 
 /// The text of the element `headline`, without the marks that hydration puts around it.
