@@ -53,7 +53,7 @@ pub fn SignIn() -> impl IntoView {
                         }
                             .into_any()
                     }
-                    Err(error) => problem_page(&error),
+                    Err(error) => problem_page(&error, None),
                 }
             })}
         </Transition>

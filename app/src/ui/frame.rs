@@ -77,7 +77,7 @@ where
                             }
                                 .into_any()
                         }
-                        Err(error) => problem(&error),
+                        Err(error) => problem(&error, last.get_untracked()),
                     }
                 })
             }}
@@ -88,7 +88,7 @@ where
 
 /// The name of the program and the navigation.
 #[component]
-fn Masthead(here: Here, frame: Option<Frame>) -> impl IntoView {
+pub(super) fn Masthead(here: Here, frame: Option<Frame>) -> impl IntoView {
     let current = move |entry| (here == entry).then_some("page");
     let open = frame.as_ref().map_or(0, |frame| frame.open_effects);
     let is_admin = frame.is_some_and(|frame| frame.viewer.is_admin);

@@ -30,7 +30,7 @@ fn job_row(record: &Record, reader: &Reader, with_owner: bool) -> JobRow {
         created: moment(row.created_at, reader.zone),
         owner: with_owner.then(|| reader.name(&row.owner_email).to_owned()),
         may_cancel: if_cancelled_now(&record.job).is_some(),
-        report_path: row.report_id.map(|id| format!("/reports/{id}")),
+        report_path: row.report_id.filter(|_| !record.job.is_withdrawn()).map(|id| format!("/reports/{id}")),
     }
 }
 
