@@ -5,7 +5,7 @@ use crate::{
     error::AppError,
     model::{JobRow, JobsView},
     pages::query,
-    ui::{Framed, Here, SaidNotice, StateMark, Time, page},
+    ui::{Framed, Here, SaidNotice, StateMark, Time, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -32,7 +32,7 @@ fn word(phase: Phase) -> &'static str {
 #[component]
 pub fn Jobs() -> impl IntoView {
     let (state, before, said) = (query("state"), query("before"), query("said"));
-    let data = Resource::new(move || (state.get(), before.get()), |(state, before)| load_jobs(state, before));
+    let data = load(move || (state.get(), before.get()), |(state, before)| load_jobs(state, before));
     page(Here::Jobs, data, move |jobs| {
         view! { <List jobs state=state.get_untracked() said=said.get_untracked() /> }
     })

@@ -3,8 +3,8 @@
 //! The viewer comes with each page's data rather than from a resource of its own: one request per page, and nothing suspends
 //! outside the routes.
 
-use super::problem;
-use crate::{error::AppError, model::Viewer};
+use super::{load::Loaded, problem};
+use crate::model::Viewer;
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -44,11 +44,7 @@ pub enum Here {
 /// A page: its frame, and its content once that has arrived.
 ///
 /// Views are erased here: their full types are too deep for the compiler.
-pub fn page<T, V>(
-    here: Here,
-    data: Resource<Result<Framed<T>, AppError>>,
-    content: impl Fn(T) -> V + Clone + Send + Sync + 'static,
-) -> AnyView
+pub fn page<T, V>(here: Here, data: Loaded<Framed<T>>, content: impl Fn(T) -> V + Clone + Send + Sync + 'static) -> AnyView
 where
     T: Clone + Send + Sync + 'static,
     V: IntoView + 'static,

@@ -8,7 +8,7 @@ use crate::{
     error::AppError,
     model::{AttemptLine, EffectView, HistoryLine, Moment},
     pages::{param, query, send_again::SendAgain},
-    ui::{Facts, Framed, Here, SaidNotice, StateMark, Time, page},
+    ui::{Facts, Framed, Here, SaidNotice, StateMark, Time, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -24,7 +24,7 @@ async fn load_effect(job: String, number: String) -> Result<Framed<EffectView>, 
 #[component]
 pub fn OneEffect() -> impl IntoView {
     let (job, number, said) = (param("job"), param("number"), query("said"));
-    let data = Resource::new(move || (job.get(), number.get()), |(job, number)| load_effect(job, number));
+    let data = load(move || (job.get(), number.get()), |(job, number)| load_effect(job, number));
     page(Here::Effects, data, move |effect| view! { <Account effect said=said.get_untracked() /> })
 }
 

@@ -240,7 +240,7 @@ impl Live {
     fn announced(self, event: &Event) {
         self.heard();
         let told = event.dyn_ref::<MessageEvent>().and_then(|message| message.data().as_string());
-        let version = told.and_then(|data| serde_json::from_str(&data).ok()).map(|Announcement { version }| version);
+        let version = told.and_then(|data| serde_json::from_slice(data.as_bytes()).ok()).map(|Announcement { version }| version);
         let known = self.job.try_with_untracked(|job| job.version);
         if version > known {
             self.read();

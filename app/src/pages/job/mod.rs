@@ -14,7 +14,7 @@ use crate::{
     error::AppError,
     model::{CancelAnswerView, JobView},
     pages::{param, query},
-    ui::{Facts, Framed, Here, Notice, SaidNotice, Time, Tone, page},
+    ui::{Facts, Framed, Here, Notice, SaidNotice, Time, Tone, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -43,7 +43,7 @@ async fn cancel_job(id: String) -> Result<CancelAnswerView, AppError> {
 #[component]
 pub fn Job() -> impl IntoView {
     let (id, said, reload) = (param("id"), query("said"), query("reload"));
-    let data = Resource::new(move || id.get(), load_job);
+    let data = load(move || id.get(), load_job);
     page(Here::Jobs, data, move |job| {
         view! { <Record job said=said.get_untracked() paused=reload.get_untracked() == "off" /> }
     })
