@@ -86,7 +86,7 @@ test.describe("with peers", () => {
 
     await generate(page);
     await expect(headline(page)).toHaveText(/^Report saved/);
-    await page.getByText("History").click();
+    await page.locator("summary", { hasText: "History" }).click();
     await take(page, "job-finished");
     await page.getByRole("link", { name: "Read the report" }).click();
     await expect(page.locator("article")).toBeVisible();

@@ -13,6 +13,7 @@ pub fn SendAgain(job: String, offer: SecondCopyOffer) -> impl IntoView {
     let first = if may_duplicate { "The first one may have been accepted, or not." } else { "The first one was not accepted." };
     let says = format!("{first} The same message goes out once more, byte for byte, as a job of its own with its own Cancel.");
     let act = Act {
+        title: format!("Send again to {to}"),
         action: format!("/jobs/{job}/emails/{number}/second-copies"),
         id: format!("again-{number}"),
         name: "why",
@@ -22,5 +23,5 @@ pub fn SendAgain(job: String, offer: SecondCopyOffer) -> impl IntoView {
         buttons: vec![("", "Send again")],
         ..Act::default()
     };
-    view! { <FoldedAct summary=format!("Send again to {to}") act says key=request_key /> }
+    view! { <FoldedAct act says key=request_key /> }
 }

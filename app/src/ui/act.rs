@@ -8,6 +8,8 @@ use leptos::prelude::*;
 /// The words of such a form.
 #[derive(Debug, Clone, Default)]
 pub struct Act {
+    /// What it does; it names the form, and stands on the line that it is folded behind.
+    pub title: String,
     pub action: String,
     /// The id of the text field, unique on its page, and its name in the form.
     pub id: String,
@@ -27,21 +29,22 @@ pub struct Act {
 /// The form. `says` and `key` may change without taking away what somebody is writing.
 #[component]
 pub fn ActForm(act: Act, #[prop(into)] says: Signal<String>, #[prop(into, optional)] key: Option<Signal<String>>) -> AnyView {
-    let Act { action, id, name, label, hint, longest, consent, buttons, stop } = act;
+    let Act { title, action, id, name, label, hint, longest, consent, buttons, stop } = act;
     let class = if stop { "button stop" } else { "button" };
     let described_by = format!("{id}-hint {id}-error");
+    let says_id = format!("{id}-says");
     let button = |(outcome, words): (&'static str, &'static str)| {
         let name = (!outcome.is_empty()).then_some("outcome");
         view! {
-            <button class=class type="submit" name=name value=name.map(|_| outcome)>
+            <button class=class type="submit" name=name value=name.map(|_| outcome) aria-describedby=says_id.clone()>
                 {words}
             </button>
         }
     };
     view! {
-        <form class="flow tight act" method="post" action=action>
+        <form class="flow tight act" method="post" action=action aria-label=title>
             {key.map(|key| view! { <input type="hidden" name="key" value=move || key.get() /> })}
-            <p>{move || says.get()}</p>
+            <p id=says_id.clone()>{move || says.get()}</p>
             <Field id=id.clone() label hint>
                 <textarea id=id name=name rows="3" required=true maxlength=longest aria-describedby=described_by></textarea>
             </Field>
@@ -62,15 +65,10 @@ pub fn ActForm(act: Act, #[prop(into)] says: Signal<String>, #[prop(into, option
 
 /// The form behind a line that says what it does.
 #[component]
-pub fn FoldedAct(
-    #[prop(into)] summary: String,
-    act: Act,
-    #[prop(into)] says: Signal<String>,
-    #[prop(into, optional)] key: Option<Signal<String>>,
-) -> AnyView {
+pub fn FoldedAct(act: Act, #[prop(into)] says: Signal<String>, #[prop(into, optional)] key: Option<Signal<String>>) -> AnyView {
     view! {
         <details class="fold">
-            <summary>{summary}</summary>
+            <summary>{act.title.clone()}</summary>
             {ActForm(ActFormProps { act, says, key })}
         </details>
     }

@@ -257,3 +257,16 @@ fn mailing_line(record: &Record, reader: &Reader) -> MailingLine {
         created: moment(row.created_at, reader.zone),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_as_long_as_its_field_has_counted() {
+        assert_eq!(text(" It was\r\na trial. \r\n", 16), Ok("It was\na trial.".into()));
+        assert_eq!(text("It was\r\na trial.", 15), Ok("It was\na trial.".into()));
+        assert_eq!(text("It was\r\na trial.", 14), Err(Said::ReasonTooLong));
+        assert_eq!(text(" \r\n ", 14), Err(Said::ReasonMissing));
+    }
+}

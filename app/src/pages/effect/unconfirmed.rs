@@ -10,6 +10,7 @@ use leptos::prelude::*;
 #[component]
 pub fn Settle(row: EffectRow) -> impl IntoView {
     let act = Act {
+        title: "What became of it?".into(),
         action: format!("{}/decision", row.path),
         id: "seen".into(),
         name: "seen",

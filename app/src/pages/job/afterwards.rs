@@ -60,6 +60,7 @@ fn correct(live: Live) -> impl IntoView {
         format!("It goes to everybody who may have got the link, as an answer to that message: {to}.")
     });
     let act = Act {
+        title: "Send a correction".into(),
         action: live.path("/corrections"),
         id: "correction".into(),
         name: "text",
@@ -69,13 +70,14 @@ fn correct(live: Live) -> impl IntoView {
         buttons: vec![("", "Send correction")],
         ..Act::default()
     };
-    view! { <FoldedAct summary="Send a correction" act says key /> }
+    view! { <FoldedAct act says key /> }
 }
 
 /// The report taken back.
 fn withdraw(live: Live) -> impl IntoView {
     let says = "Its link will then say that the report was withdrawn, when, by whom and why. E-mails that went out stay where they are; send a correction to tell people.";
     let act = Act {
+        title: "Withdraw the report".into(),
         action: live.path("/withdrawal"),
         id: "withdrawal".into(),
         name: "why",
@@ -86,13 +88,14 @@ fn withdraw(live: Live) -> impl IntoView {
         stop: true,
         ..Act::default()
     };
-    view! { <FoldedAct summary="Withdraw the report" act says /> }
+    view! { <FoldedAct act says /> }
 }
 
 /// The job deleted, with what it has made.
 fn delete(live: Live) -> impl IntoView {
     let says = "What goes: this record, the report, the texts of its documents, the stored messages, and the mailings about it. What stays: its effects in the history, with title, owner and proof; and what people have in their mailboxes.";
     let act = Act {
+        title: "Delete the job".into(),
         action: live.path("/deletion"),
         id: "deletion".into(),
         name: "why",
@@ -102,5 +105,5 @@ fn delete(live: Live) -> impl IntoView {
         stop: true,
         ..Act::default()
     };
-    view! { <FoldedAct summary="Delete the job" act says /> }
+    view! { <FoldedAct act says /> }
 }

@@ -3,7 +3,7 @@
 use super::{
     hold::Hold,
     live::{Live, Press},
-    waiting::{Unconfirmed, Waiting},
+    waiting::{AccountNow, Unconfirmed, Waiting},
 };
 use crate::{
     contract::{Phase, StepState},
@@ -49,7 +49,7 @@ pub fn Verdict(
                     {move || reason.get().map(|text| view! { <p>{text}</p> })}
                     {move || waiting.get().map(|text| view! { <p>{text}</p> })}
                 </div>
-                <Waiting live paused />
+                <Waiting live />
                 <Unconfirmed live />
                 <Hold live />
                 {move || progress.get().map(|step| view! { <Progress step /> })}
@@ -67,6 +67,7 @@ pub fn Verdict(
                             }
                         })
                 }}
+                <AccountNow live paused />
             </div>
         </section>
     }

@@ -15,17 +15,9 @@ const PAUSE: &str =
 
 /// Since when a stopping job waits.
 #[component]
-pub fn Waiting(
-    live: Live,
-    /// The page does not reload itself: somebody is writing.
-    paused: bool,
-) -> impl IntoView {
+pub fn Waiting(live: Live) -> impl IntoView {
     let since = live.part(|job| job.waiting_since.clone().zip(job.waiting_seconds).map(|(at, n)| (at, job.as_of.clone(), n)));
-    let offered = live.part(|job| job.account_now.is_some());
-    view! {
-        {move || since.get().map(|(at, now, seconds)| view! { <Since at now seconds /> })}
-        {move || offered.get().then(|| view! { <AccountNow live paused /> })}
-    }
+    move || since.get().map(|(at, now, seconds)| view! { <Since at now seconds /> })
 }
 
 /// The time, and how long ago that is. It starts from what the server has counted, so that the browser's clock need not be
@@ -41,14 +33,20 @@ fn Since(at: Moment, now: Moment, seconds: u32) -> impl IntoView {
     }
 }
 
-/// Not waiting for the worker any longer.
+/// Not waiting for the worker any longer, where that is offered.
 #[component]
-fn AccountNow(live: Live, paused: bool) -> impl IntoView {
+pub fn AccountNow(
+    live: Live,
+    /// The page does not reload itself: somebody is writing.
+    paused: bool,
+) -> impl IntoView {
+    let offered = live.part(|job| job.account_now.is_some());
     let says = live.part(|job| {
         let consequence = job.account_now.as_ref().map(|offer| offer.consequence.clone()).unwrap_or_default();
         format!("The worker is waited for no longer, and the job ends with what is known now. {consequence}")
     });
-    let act = Act {
+    let act = move || Act {
+        title: "Account for it now".into(),
         action: live.path("/accounting"),
         id: "accounting".into(),
         name: "why",
@@ -58,12 +56,16 @@ fn AccountNow(live: Live, paused: bool) -> impl IntoView {
         stop: true,
         ..Act::default()
     };
-    view! {
-        <details class="fold" id="account-now" open=paused>
-            <summary>"Account for it now"</summary>
-            {(!paused).then(|| view! { <noscript inner_html=PAUSE></noscript> })}
-            <ActForm act says />
-        </details>
+    move || {
+        offered.get().then(|| {
+            view! {
+                <details class="fold" id="account-now" open=paused>
+                    <summary>"Account for it now"</summary>
+                    {(!paused).then(|| view! { <noscript inner_html=PAUSE></noscript> })}
+                    <ActForm act=act() says />
+                </details>
+            }
+        })
     }
 }
 
