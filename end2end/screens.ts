@@ -86,7 +86,7 @@ test.describe("with peers", () => {
 
     await generate(page);
     await expect(headline(page)).toHaveText(/^Report saved/);
-    await page.getByText("History").click();
+    await page.locator("summary", { hasText: "History" }).click();
     await take(page, "job-finished");
     await page.getByRole("link", { name: "Read the report" }).click();
     await expect(page.locator("article")).toBeVisible();
@@ -134,5 +134,74 @@ test.describe("with peers", () => {
     await take(office, "jobs-of-everyone");
     await office.goto(first);
     await take(office, "job-of-somebody-else");
+  });
+});
+
+test.describe("afterwards", () => {
+  test.use({ setup: { mail: "smtp" } });
+  test("what is done after a job's end, or instead of waiting for it", async ({ page, mail, otherDevice }) => {
+    const unfold = (on: Page) => on.locator(".afterwards details").evaluateAll((all) => all.forEach((one) => one.setAttribute("open", "")));
+    mail.loseReply();
+    await signIn(page, ada);
+    const office = await otherDevice(admin);
+    const doubtful = await generate(page, { title: "Accounts", recipients: THREE });
+    await expect(headline(page)).toHaveText(/unconfirmed$/);
+    await take(page, "afterwards");
+    await unfold(page);
+    await take(page, "afterwards-unfolded");
+    await office.goto(doubtful);
+    await take(office, "afterwards-admin");
+    await office.getByRole("link", { name: /^What became of it/ }).click();
+    await expect(office.getByLabel("What did you see?")).toBeVisible();
+    await take(office, "effect-unconfirmed");
+    await office.getByLabel("What did you see?").fill(" ");
+    await office.getByRole("button", { name: "It was accepted" }).click();
+    await expect(office.getByRole("alert")).toBeVisible();
+    await take(office, "effect-reason-missing");
+
+    await unfold(page);
+    await page.getByLabel("Why is it sent again?").fill("Ada has not got it.");
+    await page.getByRole("checkbox").check();
+    await page.getByRole("button", { name: "Send again" }).click();
+    await expect(headline(page)).toHaveText("Second copy accepted by the mail service");
+    await take(page, "second-copy");
+    await office.getByLabel("What did you see?").fill("Line 4711 of /var/log/mail.log:\nstatus=sent (250 2.0.0 Ok: queued as 1)");
+    await office.getByRole("button", { name: "It was accepted" }).click();
+    await expect(office.locator("#outcome")).toHaveText(/^accepted/);
+    await take(office, "effect-settled");
+
+    await page.goto(doubtful);
+    await unfold(page);
+    await page.getByLabel("What is wrong, and what is right?").fill("The workshop was on 12 May, not on 13 May.");
+    await page.getByRole("button", { name: "Send correction" }).click();
+    await expect(headline(page)).toHaveText("Correction accepted by the mail service");
+    await take(page, "correction");
+    await page.goto(doubtful);
+    const report = (await page.getByRole("link", { name: "Read the report" }).getAttribute("href")) ?? "";
+    await unfold(page);
+    await page.getByLabel("Why is it withdrawn?").fill("The figures are of another month.");
+    await page.getByRole("button", { name: "Withdraw the report" }).click();
+    await expect(page.getByText(/^The report is withdrawn/)).toBeVisible();
+    await take(page, "withdrawn");
+    await page.goto(report);
+    await expect(page.getByRole("heading", { name: /^Withdrawn/ })).toBeVisible();
+    await take(page, "report-withdrawn");
+    await page.goto(doubtful);
+    await unfold(page);
+    await page.getByLabel("Why is it deleted?").fill("It was a trial.");
+    await page.getByRole("button", { name: "Delete the job" }).click();
+    await expect(page.getByText(/^The job is deleted/)).toBeVisible();
+    await take(page, "jobs-deleted");
+
+    const reply = mail.hold("reply", 7);
+    const stuck = await generate(page, { title: "Stuck" });
+    await reply.reached;
+    await page.goto(stuck);
+    await cancelButton(page).click();
+    await expect(headline(page)).toHaveText("Stopping…");
+    await office.goto(stuck);
+    await office.locator("summary", { hasText: "Account for it now" }).click();
+    await take(office, "stopping-account-now");
+    reply.open();
   });
 });

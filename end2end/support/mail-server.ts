@@ -20,6 +20,7 @@ export interface Taken {
 export class MailServer {
   readonly taken: Taken[] = [];
   private readonly gates = new Map<string, Gate>();
+  private readonly lost = new Set<number>();
   private readonly passed = new Map<Point, number>();
   private readonly sockets = new Set<Socket>();
 
@@ -48,6 +49,11 @@ export class MailServer {
     const gate = new Gate();
     this.gates.set(`${point} ${turn}`, gate);
     return gate;
+  }
+
+  /** Takes the `turn`th message (from 1) and breaks the connection off instead of answering. */
+  loseReply(turn = 1): void {
+    this.lost.add(turn);
   }
 
   async close(): Promise<void> {
@@ -79,6 +85,10 @@ export class MailServer {
           }
           this.taken.push({ recipient, text: message.join("\r\n") });
           message = null;
+          if (this.lost.has(this.taken.length)) {
+            socket.destroy();
+            return;
+          }
           await this.pass("reply");
           say(`250 2.0.0 Ok: queued as ${this.taken.length}`);
           continue;

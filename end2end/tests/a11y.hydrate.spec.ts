@@ -46,7 +46,7 @@ test("no page has a grave violation", async ({ page, otherDevice, model, mail })
   reply.open();
   await page.goto(running);
   await expect(headline(page)).toHaveText("The cancel came too late. Report saved; email accepted by the mail service");
-  await page.getByText("History").click();
+  await page.locator("summary", { hasText: "History" }).click();
   await check(page, "job, finished");
   const report = (await page.getByRole("link", { name: "Read the report" }).getAttribute("href")) ?? "";
   await page.goto(report);
@@ -73,4 +73,53 @@ test("no page has a grave violation", async ({ page, otherDevice, model, mail })
   await office.goto("/admin/effects");
   await expect(office.getByRole("heading", { name: "Effects" })).toBeVisible();
   await check(office, "effects");
+});
+
+test("what may be done after a job's end has no grave violation", async ({ page, otherDevice, mail }) => {
+  const unfold = (on: Page) => on.locator("details").evaluateAll((all) => all.forEach((one) => one.setAttribute("open", "")));
+  mail.loseReply();
+  await signIn(page, ada);
+  const job = await generate(page);
+  await expect(headline(page)).toHaveText(/unconfirmed$/);
+  await unfold(page);
+  await check(page, "job, unconfirmed");
+  const office = await otherDevice(admin);
+  await office.goto(job);
+  await check(office, "job, unconfirmed, for an administrator");
+  await office.getByRole("link", { name: /^What became of it/ }).click();
+  await expect(office.getByLabel("What did you see?")).toBeVisible();
+  await unfold(office);
+  await check(office, "effect, unconfirmed");
+  await office.getByLabel("What did you see?").fill("It is in the log.");
+  await office.getByRole("button", { name: "It was accepted" }).click();
+  await expect(office.locator("#outcome")).toHaveText(/^accepted/);
+  await check(office, "effect, settled");
+
+  await page.goto(job);
+  const report = (await page.getByRole("link", { name: "Read the report" }).getAttribute("href")) ?? "";
+  await unfold(page);
+  await page.getByLabel("What is wrong, and what is right?").fill("It was another month.");
+  await page.getByRole("button", { name: "Send correction" }).click();
+  await expect(headline(page)).toHaveText(/^Correction accepted/);
+  await check(page, "correction");
+  await page.goto(`${job}?said=reason_missing`);
+  await unfold(page);
+  await page.getByLabel("Why is it withdrawn?").fill("It was another month.");
+  await page.getByRole("button", { name: "Withdraw the report" }).click();
+  await expect(page.getByText(/^The report is withdrawn/)).toBeVisible();
+  await check(page, "job, withdrawn");
+  await page.goto(report);
+  await expect(page.getByRole("heading", { name: /^Withdrawn/ })).toBeVisible();
+  await check(page, "report, withdrawn");
+
+  const reply = mail.hold("reply", 2);
+  const stuck = await generate(page);
+  await reply.reached;
+  await page.goto(stuck);
+  await cancelButton(page).click();
+  await expect(headline(page)).toHaveText("Stopping…");
+  await office.goto(stuck);
+  await unfold(office);
+  await check(office, "job, stopping, for an administrator");
+  reply.open();
 });

@@ -39,7 +39,7 @@ test("a second cancel from a page that is out of date meets the first", async ({
   await pressCancel(stale);
   await expect(headline(stale)).toHaveText("Cancelled. Nothing was saved or sent");
   await stale.goto(job);
-  await stale.getByText("History").click();
+  await stale.locator("summary", { hasText: "History" }).click();
   await expect(stale.getByText("Cancel accepted, asked for by ada@example.org")).toHaveCount(1);
   await expect(stale.getByText("Cancel pressed again by ada@example.org")).toHaveCount(1);
   expect(model.prompts).toHaveLength(1);
@@ -58,7 +58,7 @@ test("a cancel from a page that is out of date is told that it came too late", a
   await expect(headline(stale)).toHaveText("Report saved; email accepted by the mail service");
   if (scripted) await expect(stale.getByText("The cancel came too late: the job had already finished.")).toBeVisible();
   await stale.goto(job);
-  await stale.getByText("History").click();
+  await stale.locator("summary", { hasText: "History" }).click();
   await expect(stale.getByText("Cancel by ada@example.org arrived late; the job had already ended")).toBeVisible();
 });
 

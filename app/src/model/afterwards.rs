@@ -4,6 +4,11 @@
 use super::{Mark, Moment};
 use serde::{Deserialize, Serialize};
 
+/// The longest reason that anybody gives for what they do, in characters.
+pub const MAX_REASON: u32 = 1_000;
+/// The longest correction, in characters.
+pub const MAX_CORRECTION: u32 = 4_000;
+
 /// The choices that a job's page offers to the person who looks at it. Empty where there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AfterwardsView {
@@ -126,7 +131,7 @@ impl Said {
         match self {
             Self::ReasonMissing => "Nothing was changed: the text is missing. Write it and send the form again.",
             Self::ReasonTooLong => "Nothing was changed: the text is too long. Shorten it and send the form again.",
-            Self::MovedOn => "Nothing was changed: the record has moved on meanwhile. This is how it stands now.",
+            Self::MovedOn => "This form changed nothing: the record had moved on before it arrived. This is how it stands now.",
             Self::NotSure => "Nothing was sent: tick the box to say that the recipient may get the message twice.",
             Self::OnItsWay => "Nothing was sent: a second copy of this message is on its way already.",
             Self::Accepted => "Nothing was sent: the mail service has accepted the message meanwhile.",

@@ -26,6 +26,8 @@ pub struct JobView {
     pub waiting_for: Option<String>,
     /// Since when a stopping job waits.
     pub waiting_since: Option<Moment>,
+    /// Whole seconds from then to `as_of`.
+    pub waiting_seconds: Option<u32>,
     /// A stopping job may be accounted for without waiting any longer.
     pub account_now: Option<AccountNowOffer>,
     /// What Cancel can still do; `None` where it can do nothing.

@@ -11,7 +11,8 @@ mod new_report;
 mod pages;
 
 pub use afterwards::{
-    AboutView, AccountNowOffer, AfterwardsView, CorrectionOffer, MailingLine, Said, SecondCopyOffer, WithdrawnView,
+    AboutView, AccountNowOffer, AfterwardsView, CorrectionOffer, MAX_CORRECTION, MAX_REASON, MailingLine, Said, SecondCopyOffer,
+    WithdrawnView,
 };
 pub use effects::{AttemptLine, DecisionLine, EffectQuery, EffectRow, EffectView, EffectsView, LookLine, LookPlan, effect_path};
 pub use job::{CancelAnswerView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, HoldView, JobView, StepView};

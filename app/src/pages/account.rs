@@ -4,7 +4,7 @@ use crate::{
     error::AppError,
     model::{AccountView, SessionLine, TokenLine},
     pages::query,
-    ui::{Field, Framed, Here, Notice, Time, Tone, page},
+    ui::{Field, Framed, Here, Notice, Time, Tone, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -29,7 +29,7 @@ fn sentence(problem: &str) -> Option<(&'static str, &'static str)> {
 #[component]
 pub fn Account() -> impl IntoView {
     let (flash, problem) = (query("flash"), query("problem"));
-    let data = Resource::new(move || flash.get(), load_account);
+    let data = load(move || flash.get(), load_account);
     page(Here::Account, data, move |account| view! { <Settings account problem=problem.get_untracked() /> })
 }
 

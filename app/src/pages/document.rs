@@ -4,7 +4,7 @@ use crate::{
     error::AppError,
     model::DocumentView,
     pages::{param, query},
-    ui::{Facts, Framed, Here, page},
+    ui::{Facts, Framed, Here, load, page},
 };
 use leptos::{html, prelude::*};
 use leptos_meta::Title;
@@ -33,7 +33,7 @@ pub fn Document() -> impl IntoView {
             to.get().parse().unwrap_or_default(),
         )
     };
-    let data = Resource::new(asked, |(report, number, start, end)| load_document(report, number, start, end));
+    let data = load(asked, |(report, number, start, end)| load_document(report, number, start, end));
     page(Here::Jobs, data, |document| view! { <Text document /> })
 }
 

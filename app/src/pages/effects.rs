@@ -4,7 +4,7 @@ use crate::{
     contract::{EffectKind, Outcome},
     error::AppError,
     model::{EffectQuery, EffectRow, EffectsView, FieldError},
-    ui::{Field, Framed, Here, Notice, StateMark, Time, Tone, page},
+    ui::{Field, Framed, Here, Notice, StateMark, Time, Tone, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -44,7 +44,7 @@ fn kind_word(kind: EffectKind) -> &'static str {
 pub fn Effects() -> impl IntoView {
     let values = use_query_map();
     let query = Memo::new(move |_| values.with(|all| EffectQuery::read(|name| all.get(name).unwrap_or_default())));
-    let data = Resource::new(move || query.get(), load_effects);
+    let data = load(move || query.get(), load_effects);
     page(Here::Effects, data, |effects| view! { <History effects /> })
 }
 

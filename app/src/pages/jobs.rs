@@ -5,7 +5,7 @@ use crate::{
     error::AppError,
     model::{JobRow, JobsView},
     pages::query,
-    ui::{Framed, Here, StateMark, Time, page},
+    ui::{Framed, Here, SaidNotice, StateMark, Time, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -31,14 +31,16 @@ fn word(phase: Phase) -> &'static str {
 /// The page.
 #[component]
 pub fn Jobs() -> impl IntoView {
-    let (state, before) = (query("state"), query("before"));
-    let data = Resource::new(move || (state.get(), before.get()), |(state, before)| load_jobs(state, before));
-    page(Here::Jobs, data, move |jobs| view! { <List jobs state=state.get_untracked() /> })
+    let (state, before, said) = (query("state"), query("before"), query("said"));
+    let data = load(move || (state.get(), before.get()), |(state, before)| load_jobs(state, before));
+    page(Here::Jobs, data, move |jobs| {
+        view! { <List jobs state=state.get_untracked() said=said.get_untracked() /> }
+    })
 }
 
 /// The filter and the rows.
 #[component]
-fn List(jobs: JobsView, state: String) -> impl IntoView {
+fn List(jobs: JobsView, state: String, said: String) -> impl IntoView {
     let JobsView { jobs, older_path, of_everyone } = jobs;
     let filtered = !state.is_empty();
     let nothing = if filtered { "No job is in this state." } else { "No report has been asked for yet." };
@@ -55,6 +57,7 @@ fn List(jobs: JobsView, state: String) -> impl IntoView {
                     {if of_everyone { "Everybody's reports, newest first." } else { "Your reports, newest first." }}
                 </p>
             </div>
+            <SaidNotice name=said />
             <form class="row filter" method="get" action="/jobs" role="search" aria-label="Filter">
                 <label for="state">"State"</label>
                 <select id="state" name="state">

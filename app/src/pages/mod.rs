@@ -11,6 +11,7 @@ mod jobs;
 mod new_report;
 mod not_found;
 mod report;
+mod send_again;
 mod sign_in;
 
 pub use account::Account;

@@ -8,5 +8,5 @@ use leptos::prelude::*;
 pub fn NotFound() -> impl IntoView {
     #[cfg(feature = "ssr")]
     let _ = super::answer::settle::<()>(Err(AppError::NotFound));
-    problem(&AppError::NotFound)
+    problem(&AppError::NotFound, None)
 }

@@ -4,7 +4,7 @@ use crate::{
     error::AppError,
     model::ReportView,
     pages::param,
-    ui::{Facts, Framed, Here, Time, page},
+    ui::{Facts, Framed, Here, Time, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -19,7 +19,7 @@ async fn load_report(id: String) -> Result<Framed<ReportView>, AppError> {
 #[component]
 pub fn Report() -> impl IntoView {
     let id = param("id");
-    let data = Resource::new(move || id.get(), load_report);
+    let data = load(move || id.get(), load_report);
     page(Here::Jobs, data, |report| view! { <Sheet report /> })
 }
 

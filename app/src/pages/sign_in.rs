@@ -4,7 +4,7 @@ use crate::{
     error::AppError,
     model::SignInView,
     pages::query,
-    ui::{Field, Notice, Tone, problem as problem_page},
+    ui::{Field, Notice, Tone, load, problem as problem_page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -32,7 +32,7 @@ fn sentence(problem: &str) -> Option<&'static str> {
 #[component]
 pub fn SignIn() -> impl IntoView {
     let (problem, email, next) = (query("problem"), query("email"), query("next"));
-    let found = Resource::new(|| (), |()| load_sign_in());
+    let found = load(|| (), |()| load_sign_in());
     view! {
         <Transition>
             {move || Suspend::new(async move {
@@ -53,7 +53,7 @@ pub fn SignIn() -> impl IntoView {
                         }
                             .into_any()
                     }
-                    Err(error) => problem_page(&error),
+                    Err(error) => problem_page(&error, None),
                 }
             })}
         </Transition>

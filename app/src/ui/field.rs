@@ -7,20 +7,21 @@ use leptos::prelude::*;
 /// The control names `{id}-hint {id}-error` in `aria-describedby`; both always exist, and an empty one says nothing.
 #[component]
 pub fn Field(
-    id: &'static str,
-    label: &'static str,
+    #[prop(into)] id: String,
+    #[prop(into)] label: String,
     #[prop(into, optional)] hint: Signal<String>,
     #[prop(into, optional)] errors: Signal<Vec<String>>,
     children: Children,
 ) -> impl IntoView {
+    let (hint_id, error_id) = (format!("{id}-hint"), format!("{id}-error"));
     view! {
         <div class="field">
             <label for=id>{label}</label>
             {children()}
-            <p class="hint" id=format!("{id}-hint")>
+            <p class="hint" id=hint_id>
                 {move || hint.get()}
             </p>
-            <div class="mistakes" id=format!("{id}-error")>
+            <div class="mistakes" id=error_id>
                 {move || errors.get().into_iter().map(|text| view! { <p>{text}</p> }).collect_view()}
             </div>
         </div>

@@ -3,8 +3,8 @@
 //! The viewer comes with each page's data rather than from a resource of its own: one request per page, and nothing suspends
 //! outside the routes.
 
-use super::problem;
-use crate::{error::AppError, model::Viewer};
+use super::{load::Loaded, problem};
+use crate::model::Viewer;
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -44,11 +44,7 @@ pub enum Here {
 /// A page: its frame, and its content once that has arrived.
 ///
 /// Views are erased here: their full types are too deep for the compiler.
-pub fn page<T, V>(
-    here: Here,
-    data: Resource<Result<Framed<T>, AppError>>,
-    content: impl Fn(T) -> V + Clone + Send + Sync + 'static,
-) -> AnyView
+pub fn page<T, V>(here: Here, data: Loaded<Framed<T>>, content: impl Fn(T) -> V + Clone + Send + Sync + 'static) -> AnyView
 where
     T: Clone + Send + Sync + 'static,
     V: IntoView + 'static,
@@ -77,7 +73,7 @@ where
                             }
                                 .into_any()
                         }
-                        Err(error) => problem(&error),
+                        Err(error) => problem(&error, last.get_untracked()),
                     }
                 })
             }}
@@ -88,7 +84,7 @@ where
 
 /// The name of the program and the navigation.
 #[component]
-fn Masthead(here: Here, frame: Option<Frame>) -> impl IntoView {
+pub(super) fn Masthead(here: Here, frame: Option<Frame>) -> impl IntoView {
     let current = move |entry| (here == entry).then_some("page");
     let open = frame.as_ref().map_or(0, |frame| frame.open_effects);
     let is_admin = frame.is_some_and(|frame| frame.viewer.is_admin);

@@ -11,33 +11,31 @@ use super::{
 use crate::{
     id::{JobId, RequestKey},
     job::Task,
-    store::{Mailing, Record, Report, StoreError},
+    store::{EffectFilter, Mailing, Record, Report, StoreError},
     words,
 };
 use app::{
-    contract::{Effect, JobKind, Outcome, Phase, headline},
+    contract::{Effect, EffectKind, JobKind, Outcome, Phase, headline},
     error::AppError,
     model::{
-        AboutView, AccountNowOffer, AfterwardsView, CorrectionOffer, JobView, MailingLine, Said, SecondCopyOffer, Viewer,
-        WithdrawnView,
+        AboutView, AccountNowOffer, AfterwardsView, CorrectionOffer, JobView, MAX_CORRECTION, MAX_REASON, MailingLine, Said,
+        SecondCopyOffer, Viewer, WithdrawnView,
     },
 };
 use uuid::Uuid;
 
-/// The longest reason, in characters.
-pub const MAX_REASON: usize = 1_000;
-/// The longest correction, in characters.
-pub const MAX_CORRECTION: usize = 4_000;
-
 /// What was done, or why nothing was.
 pub type Done<T> = Result<Result<T, Said>, DeskError>;
 
-/// A text that somebody must write, without the blanks around it.
-fn text(typed: &str, longest: usize) -> Result<&str, Said> {
-    match typed.trim() {
-        "" => Err(Said::ReasonMissing),
-        long if long.chars().count() > longest => Err(Said::ReasonTooLong),
-        text => Ok(text),
+/// A text that somebody must write, without the blanks around it. Browsers send CRLF for what they counted as one character.
+fn text(typed: &str, longest: u32) -> Result<String, Said> {
+    let text = typed.trim().replace("\r\n", "\n");
+    if text.is_empty() {
+        Err(Said::ReasonMissing)
+    } else if text.chars().nth(longest as usize).is_some() {
+        Err(Said::ReasonTooLong)
+    } else {
+        Ok(text)
     }
 }
 
@@ -70,10 +68,11 @@ fn mailing_key(job: JobId, what: &str, made: usize) -> String {
     Uuid::new_v5(&job.0, format!("{what} {made}").as_bytes()).to_string()
 }
 
-/// The offer to send a message a second time, where that makes sense.
+/// The offer to send a message a second time, where that makes sense: a mailing's own messages are not copied further.
 pub(super) fn second_copy(record: &Record, effect: &Effect, mailings: &[Record]) -> Option<SecondCopyOffer> {
     let number = effect.number;
-    let wanted = record.job.phase.is_final()
+    let wanted = record.row.spec.task.about().is_none()
+        && record.job.phase.is_final()
         && !record.job.is_withdrawn()
         && effect.attempts > 0
         && matches!(effect.outcome, Outcome::Unconfirmed | Outcome::NotDone);
@@ -101,7 +100,10 @@ impl Desk {
     ) -> Result<(), DeskError> {
         let (id, job) = (record.row.id, &record.job);
         if job.phase == Phase::Stopping {
-            view.waiting_since = record.row.cancel_requested_at.map(|at| moment(at, reader.zone));
+            let since = record.row.cancel_requested_at;
+            let waited = since.map(|at| (self.store().clock().now() - at).num_seconds().max(0));
+            view.waiting_since = since.map(|at| moment(at, reader.zone));
+            view.waiting_seconds = waited.map(|seconds| u32::try_from(seconds).unwrap_or(u32::MAX));
             view.account_now = who.is_admin.then(|| AccountNowOffer { consequence: consequence(record) });
         }
         if let Some(about) = record.row.spec.task.about() {
@@ -142,7 +144,7 @@ impl Desk {
         admins_only(who)?;
         self.visible(who, id).await?;
         match text(why, MAX_REASON) {
-            Ok(why) => moved_on(self.store().account_now(id, &who.email, why).await),
+            Ok(why) => moved_on(self.store().account_now(id, &who.email, &why).await),
             Err(said) => Ok(Err(said)),
         }
     }
@@ -151,25 +153,37 @@ impl Desk {
     pub async fn withdraw_report(&self, who: &Viewer, id: JobId, why: &str) -> Done<()> {
         self.visible(who, id).await?;
         match text(why, MAX_REASON) {
-            Ok(why) => moved_on(self.store().withdraw_report(id, &who.email, why).await),
+            Ok(why) => moved_on(self.store().withdraw_report(id, &who.email, &why).await),
             Err(said) => Ok(Err(said)),
         }
     }
 
-    /// Deletes a job with everything that it has made; its effects stay in the history.
+    /// Deletes a job with everything that it has made; its effects stay in the history. Whoever has deleted it already, by a
+    /// form that was sent twice, is told the same again.
     pub async fn delete_job(&self, who: &Viewer, id: JobId, why: &str) -> Done<()> {
+        if self.have_deleted(who, id).await? {
+            return Ok(Ok(()));
+        }
         self.visible(who, id).await?;
         match text(why, MAX_REASON) {
-            Ok(why) => moved_on(self.store().delete_job(id, &who.email, why).await),
+            Ok(why) => moved_on(self.store().delete_job(id, &who.email, &why).await),
             Err(said) => Ok(Err(said)),
         }
+    }
+
+    /// Whether this person has deleted the job.
+    async fn have_deleted(&self, who: &Viewer, id: JobId) -> Result<bool, DeskError> {
+        let deletions = EffectFilter { job: Some(id), kind: Some(EffectKind::Deletion), ..EffectFilter::default() };
+        let Some(deletion) = self.store().effects_by_job(&deletions, None, 1).await?.pop() else { return Ok(false) };
+        let decisions = self.store().decisions(id, deletion.number).await?;
+        Ok(decisions.last().is_some_and(|decision| decision.by == who.email))
     }
 
     /// Says what became of an unconfirmed e-mail.
     pub async fn settle_effect(&self, who: &Viewer, job: JobId, number: u32, accepted: bool, seen: &str) -> Done<()> {
         admins_only(who)?;
         match text(seen, MAX_REASON) {
-            Ok(seen) => moved_on(self.store().settle_by_person(job, number, accepted, &who.email, seen).await),
+            Ok(seen) => moved_on(self.store().settle_by_person(job, number, accepted, &who.email, &seen).await),
             Err(said) => Ok(Err(said)),
         }
     }
@@ -179,7 +193,7 @@ impl Desk {
         self.visible(who, id).await?;
         match text(says, MAX_CORRECTION) {
             Ok(says) => {
-                let task = Task::Correction { about: id, text: says.to_owned(), by: who.email.clone() };
+                let task = Task::Correction { about: id, text: says, by: who.email.clone() };
                 self.mail_about(who, key, task, "", false).await
             }
             Err(said) => Ok(Err(said)),
@@ -191,7 +205,7 @@ impl Desk {
     pub async fn send_again(&self, who: &Viewer, id: JobId, number: u32, key: RequestKey, why: &str, sure: bool) -> Done<JobId> {
         self.visible(who, id).await?;
         match text(why, MAX_REASON) {
-            Ok(why) => self.mail_about(who, key, Task::SecondCopy { about: id, number }, why, sure).await,
+            Ok(why) => self.mail_about(who, key, Task::SecondCopy { about: id, number }, &why, sure).await,
             Err(said) => Ok(Err(said)),
         }
     }
@@ -236,5 +250,18 @@ fn mailing_line(record: &Record, reader: &Reader) -> MailingLine {
         mark: words::job_mark(&record.job),
         headline: headline(&record.job),
         created: moment(row.created_at, reader.zone),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_as_long_as_its_field_has_counted() {
+        assert_eq!(text(" It was\r\na trial. \r\n", 16), Ok("It was\na trial.".into()));
+        assert_eq!(text("It was\r\na trial.", 15), Ok("It was\na trial.".into()));
+        assert_eq!(text("It was\r\na trial.", 14), Err(Said::ReasonTooLong));
+        assert_eq!(text(" \r\n ", 14), Err(Said::ReasonMissing));
     }
 }

@@ -13,9 +13,9 @@ use crate::{
     store::Record,
 };
 use app::{
-    contract::{CancelAnswer, Phase},
+    contract::{CancelAnswer, JobKind, Phase},
     error::AppError,
-    model::{CancelAnswerView, FieldError, HoldView, JobView, Viewer, WithdrawnView, effect_path},
+    model::{CancelAnswerView, Fact, FieldError, HoldView, JobView, Viewer, WithdrawnView, effect_path},
 };
 
 /// What became of an order.
@@ -81,8 +81,10 @@ impl Desk {
                 effect.path = Some(effect_path(&view.id, effect.number));
             }
         }
-        view.facts
-            .insert(3.min(view.facts.len()), app::model::Fact { term: "Summarizer".into(), text: self.summarizer.to_string() });
+        if record.job.kind == JobKind::Report {
+            let summarizer = Fact { term: "Summarizer".into(), text: self.summarizer.to_string() };
+            view.facts.insert(3.min(view.facts.len()), summarizer);
+        }
         Ok(view)
     }
 

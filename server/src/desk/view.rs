@@ -74,6 +74,7 @@ pub fn job_view(
         reason: reason(job),
         waiting_for: waiting_for(job).map(|general| named_wait(history).unwrap_or(general)),
         waiting_since: None,
+        waiting_seconds: None,
         account_now: None,
         if_cancelled_now: if_cancelled_now(job),
         cancel: row

@@ -1,9 +1,8 @@
 //! A held e-mail: when it goes out, what it says, and the button that lets it go now.
 
-use super::live::Live;
+use super::{live::Live, ticking};
 use crate::model::HoldView;
 use leptos::prelude::*;
-use std::time::Duration;
 
 /// The hold, while there is one.
 #[component]
@@ -40,13 +39,8 @@ pub fn Hold(live: Live) -> impl IntoView {
 #[component]
 fn Countdown(seconds: Option<u32>) -> impl IntoView {
     let left = RwSignal::new(seconds);
-    Effect::new(move |_| {
-        let tick = move || {
-            let _ = left.try_update(|left| *left = left.map(|seconds| seconds.saturating_sub(1)));
-        };
-        if let Ok(timer) = set_interval_with_handle(tick, Duration::from_secs(1)) {
-            on_cleanup(move || timer.clear());
-        }
+    ticking(move || {
+        let _ = left.try_update(|left| *left = left.map(|seconds| seconds.saturating_sub(1)));
     });
     let sentence = move || match left.get() {
         None => "The e-mail waits for an approval.".to_owned(),

@@ -8,7 +8,7 @@ use super::{cancel_job, read_job};
 use crate::{
     contract::{is_news, may_replace},
     error::AppError,
-    model::JobView,
+    model::{JobView, SecondCopyOffer},
 };
 use leptos::{ev, leptos_dom::helpers::TimeoutHandle, prelude::*, task::spawn_local};
 use send_wrapper::SendWrapper;
@@ -107,6 +107,22 @@ impl Live {
         Memo::new(move |_| self.job.with(of))
     }
 
+    /// The job's id, which never changes.
+    pub fn id(self) -> String {
+        self.job.with_untracked(|job| job.id.clone())
+    }
+
+    /// The address of something below the job's page.
+    pub fn path(self, below: &str) -> String {
+        format!("/jobs/{}{below}", self.id())
+    }
+
+    /// The offer to send the message with this number a second time.
+    pub fn second_copy(self, number: u32) -> Memo<Option<SecondCopyOffer>> {
+        let find = move |job: &JobView| job.afterwards.second_copies.iter().find(|offer| offer.number == number).cloned();
+        Memo::new(move |_| self.job.with(find))
+    }
+
     /// Whether nothing has been heard from the server for too long.
     pub fn is_lost(self) -> bool {
         self.lost.get()
@@ -122,13 +138,13 @@ impl Live {
         self.pressed.try_get_value() == Some(true)
     }
 
-    /// Follows the record for as long as the page stands.
+    /// Follows the record for as long as the page stands. A job that has ended changes only by what people and looks find out
+    /// about its effects: its record is read again when the person comes back to the page.
     pub fn follow(self) {
         Effect::new(move |_| {
-            if self.has_ended() {
-                return;
+            if !self.has_ended() {
+                self.connect();
             }
-            self.connect();
             let awake = [
                 window_event_listener(ev::focus, move |_| self.wake()),
                 window_event_listener(ev::online, move |_| self.wake()),
@@ -174,11 +190,8 @@ impl Live {
 
     /// The person is looking again: a page that slept may have missed anything, and may hold a dead connection.
     fn wake(self) {
-        if self.has_ended() {
-            return;
-        }
         self.read();
-        if self.lost.try_get_untracked() == Some(true) {
+        if !self.has_ended() && self.lost.try_get_untracked() == Some(true) {
             self.connect();
         }
     }
@@ -228,8 +241,9 @@ impl Live {
     fn announced(self, event: &Event) {
         self.heard();
         let told = event.dyn_ref::<MessageEvent>().and_then(|message| message.data().as_string());
-        let Some(Announcement { version }) = told.and_then(|data| serde_json::from_str(&data).ok()) else { return };
-        if self.job.try_with_untracked(|job| is_news(version, job.version)) == Some(true) {
+        let version = told.and_then(|data| serde_json::from_slice(data.as_bytes()).ok()).map(|Announcement { version }| version);
+        let known = self.job.try_with_untracked(|job| job.version);
+        if version.zip(known).is_some_and(|(version, known)| is_news(version, known)) {
             self.read();
         }
     }
@@ -320,7 +334,7 @@ mod tests {
     use super::*;
     use crate::{
         contract::Phase,
-        model::{Mark, Moment},
+        model::{AfterwardsView, Mark, Moment},
     };
 
     fn record(version: i64, phase: Phase) -> JobView {
@@ -336,6 +350,9 @@ mod tests {
             headline,
             reason: None,
             waiting_for: None,
+            waiting_since: None,
+            waiting_seconds: None,
+            account_now: None,
             if_cancelled_now: None,
             cancel: None,
             hold: None,
@@ -347,6 +364,10 @@ mod tests {
             history: Vec::new(),
             report_path: None,
             again_path: "/?from=7".into(),
+            withdrawn: None,
+            about: None,
+            mailings: Vec::new(),
+            afterwards: AfterwardsView::default(),
         }
     }
 

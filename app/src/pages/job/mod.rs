@@ -3,19 +3,23 @@
 //! The page is a view of the server's record. Updates change the record in one signal and each part watches only what it
 //! shows, so focus and open sections stay where they are.
 
+mod about;
+mod afterwards;
 mod hold;
 mod live;
 mod parts;
+mod waiting;
 
 use crate::{
     error::AppError,
     model::{CancelAnswerView, JobView},
-    pages::param,
-    ui::{Facts, Framed, Here, Notice, Time, Tone, page},
+    pages::{param, query},
+    ui::{Facts, Framed, Here, Notice, SaidNotice, Time, Tone, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
 use live::Live;
+use std::time::Duration;
 
 /// One job with the page's frame.
 #[server(prefix = "/api", endpoint = "pages/job")]
@@ -38,9 +42,20 @@ async fn cancel_job(id: String) -> Result<CancelAnswerView, AppError> {
 /// The page.
 #[component]
 pub fn Job() -> impl IntoView {
-    let id = param("id");
-    let data = Resource::new(move || id.get(), load_job);
-    page(Here::Jobs, data, |job| view! { <Record job /> })
+    let (id, said, reload) = (param("id"), query("said"), query("reload"));
+    let data = load(move || id.get(), load_job);
+    page(Here::Jobs, data, move |job| {
+        view! { <Record job said=said.get_untracked() paused=reload.get_untracked() == "off" /> }
+    })
+}
+
+/// Calls `tick` every second, for as long as the part of the page stands that asks for it.
+fn ticking(tick: impl Fn() + Copy + 'static) {
+    Effect::new(move |_| {
+        if let Ok(timer) = set_interval_with_handle(tick, Duration::from_secs(1)) {
+            on_cleanup(move || timer.clear());
+        }
+    });
 }
 
 /// Reloads the page for as long as a script does not do better.
@@ -48,9 +63,16 @@ const RELOAD: &str = r#"<meta http-equiv="refresh" content="2">"#;
 
 /// The record in its parts.
 #[component]
-fn Record(job: JobView) -> impl IntoView {
+fn Record(
+    job: JobView,
+    /// The name of a sentence about the form that led here.
+    said: String,
+    /// The page does not reload itself: somebody is writing.
+    paused: bool,
+) -> impl IntoView {
     // A job never changes its title. The server writes the head last, when the page's signals are gone: no signal may go there.
     let title = job.title.clone();
+    let about = job.about.clone();
     let live = Live::new(job);
     live.follow();
     let ended = live.part(|job| job.phase.is_final());
@@ -58,31 +80,62 @@ fn Record(job: JobView) -> impl IntoView {
     let again = live.part(|job| job.again_path.clone());
     view! {
         <Title text=title.clone() />
-        {move || (!ended.get()).then(|| view! { <noscript inner_html=RELOAD></noscript> })}
+        {move || (!paused && !ended.get()).then(|| view! { <noscript inner_html=RELOAD></noscript> })}
         <div class="with-aside">
             <div class="flow wide">
                 <header class="heading">
                     <nav class="crumbs" aria-label="Breadcrumb">
                         <a href="/jobs">"Jobs"</a>
-                        <span aria-current="page">"This job"</span>
+                        {about
+                            .clone()
+                            .map(|about| {
+                                view! {
+                                    <a href=about.path>{about.title}</a>
+                                    <span aria-current="page">"This mailing"</span>
+                                }
+                                    .into_any()
+                            })
+                            .unwrap_or_else(|| view! { <span aria-current="page">"This job"</span> }.into_any())}
                     </nav>
                     <h1>{title}</h1>
                 </header>
+                <SaidNotice name=said />
                 <Connection live />
-                <parts::Verdict live />
+                <about::Withdrawn live />
+                <parts::Verdict live paused />
+                {about.clone().map(|about| view! { <about::Text about /> })}
                 <parts::Steps live />
                 <parts::Effects live />
+                <about::Mailings live />
+                <afterwards::Afterwards live />
                 <parts::Coverage live />
                 <parts::History live />
             </div>
             <aside class="flow" aria-label="About this job">
                 <h2>"This job"</h2>
                 <Facts facts />
-                <p>
-                    <a class="button" href=move || again.get()>
-                        "Start again with another month"
-                    </a>
-                </p>
+                {match about {
+                    None => {
+                        view! {
+                            <p>
+                                <a class="button" href=again.get_untracked()>
+                                    "Start again with another month"
+                                </a>
+                            </p>
+                        }
+                            .into_any()
+                    }
+                    Some(about) => {
+                        view! {
+                            <p>
+                                <a class="button" href=about.path>
+                                    "Go to the report's job"
+                                </a>
+                            </p>
+                        }
+                            .into_any()
+                    }
+                }}
             </aside>
         </div>
     }

@@ -3,6 +3,7 @@
 use super::{
     hold::Hold,
     live::{Live, Press},
+    waiting::{AccountNow, Unconfirmed, Waiting},
 };
 use crate::{
     contract::{Phase, StepState},
@@ -24,7 +25,11 @@ fn progress(job: &JobView) -> Option<StepView> {
 
 /// What the job has come to, what it waits for, and Cancel.
 #[component]
-pub fn Verdict(live: Live) -> impl IntoView {
+pub fn Verdict(
+    live: Live,
+    /// The page does not reload itself: somebody is writing.
+    paused: bool,
+) -> impl IntoView {
     let mark = live.part(|job| job.mark);
     let headline = live.part(|job| job.headline.clone());
     let reason = live.part(|job| job.reason.clone());
@@ -44,6 +49,8 @@ pub fn Verdict(live: Live) -> impl IntoView {
                     {move || reason.get().map(|text| view! { <p>{text}</p> })}
                     {move || waiting.get().map(|text| view! { <p>{text}</p> })}
                 </div>
+                <Waiting live />
+                <Unconfirmed live />
                 <Hold live />
                 {move || progress.get().map(|step| view! { <Progress step /> })}
                 <Cancel live />
@@ -60,6 +67,7 @@ pub fn Verdict(live: Live) -> impl IntoView {
                             }
                         })
                 }}
+                <AccountNow live paused />
             </div>
         </section>
     }

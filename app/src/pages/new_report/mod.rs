@@ -10,7 +10,7 @@ use crate::{
     error::AppError,
     model::{DocumentChoice, JobRow, JobsView, NewReportView, RecipientCheck},
     pages::query,
-    ui::{Framed, Here, StateMark, page},
+    ui::{Framed, Here, StateMark, load, page},
 };
 use form::Request;
 use leptos::prelude::*;
@@ -54,7 +54,7 @@ pub fn NewReport() -> impl IntoView {
         move || Some(value.get()).filter(|text| !text.is_empty())
     };
     let (draft, from, month) = (given("draft"), given("from"), given("month"));
-    let data = Resource::new(move || (draft(), from(), month()), |(draft, from, month)| load_desk(draft, from, month));
+    let data = load(move || (draft(), from(), month()), |(draft, from, month)| load_desk(draft, from, month));
     page(Here::NewReport, data, |desk| {
         view! {
             <Title text="New report" />

@@ -1,32 +1,39 @@
-//! One effect: what was intended, every attempt with its answer, and everything that was recorded about it.
+//! One effect: what was intended, every attempt with its answer, everything that was recorded about it, and what a person may
+//! do about it.
+
+mod unconfirmed;
 
 use crate::{
+    contract::{EffectKind, Outcome},
     error::AppError,
     model::{AttemptLine, EffectView, HistoryLine, Moment},
-    pages::param,
-    ui::{Facts, Framed, Here, StateMark, Time, page},
+    pages::{param, query, send_again::SendAgain},
+    ui::{Facts, Framed, Here, SaidNotice, StateMark, Time, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
+use unconfirmed::{Decisions, Looks, Settle};
 
 /// The effect with this number of a job.
 #[server(prefix = "/api", endpoint = "pages/effect")]
 async fn load_effect(job: String, number: String) -> Result<Framed<EffectView>, AppError> {
-    super::answer::ask_framed(async move |pages, viewer| pages.effect(&viewer, job, number).await).await
+    crate::pages::answer::ask_framed(async move |pages, viewer| pages.effect(&viewer, job, number).await).await
 }
 
 /// The page.
 #[component]
 pub fn OneEffect() -> impl IntoView {
-    let (job, number) = (param("job"), param("number"));
-    let data = Resource::new(move || (job.get(), number.get()), |(job, number)| load_effect(job, number));
-    page(Here::Effects, data, |effect| view! { <Account effect /> })
+    let (job, number, said) = (param("job"), param("number"), query("said"));
+    let data = load(move || (job.get(), number.get()), |(job, number)| load_effect(job, number));
+    page(Here::Effects, data, move |effect| view! { <Account effect said=said.get_untracked() /> })
 }
 
 /// The effect and its proof.
 #[component]
-fn Account(effect: EffectView) -> impl IntoView {
-    let EffectView { row, facts, attempts, history, siblings_path, .. } = effect;
+fn Account(effect: EffectView, said: String) -> impl IntoView {
+    let EffectView { row, facts, attempts, history, siblings_path, looks, plan, decisions, second_copy } = effect;
+    let unsettled = (row.kind == EffectKind::Email && row.outcome == Outcome::Unconfirmed).then(|| row.clone());
+    let job = row.job.clone();
     view! {
         <Title text=row.what.clone() />
         <div class="with-aside">
@@ -39,6 +46,7 @@ fn Account(effect: EffectView) -> impl IntoView {
                     </nav>
                     <h1>{row.what}</h1>
                 </header>
+                <SaidNotice name=said />
                 <section class=format!("verdict {}", row.mark.class()) aria-labelledby="outcome">
                     <StateMark mark=row.mark />
                     <div class="flow tight">
@@ -47,6 +55,10 @@ fn Account(effect: EffectView) -> impl IntoView {
                         <p class="soft">"Since " <Time at=row.at /></p>
                     </div>
                 </section>
+                {unsettled.map(|row| view! { <Settle row /> })}
+                {second_copy.map(|offer| view! { <SendAgain job offer /> })}
+                <Looks looks plan />
+                <Decisions decisions />
                 <Attempts attempts />
                 <Recorded history />
             </div>

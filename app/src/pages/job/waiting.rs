@@ -1,0 +1,96 @@
+//! A stopping job: since when it is waited for, and the way for administrators not to wait any longer. And an e-mail that
+//! nobody can tell about once it has ended.
+
+use super::{live::Live, ticking};
+use crate::{
+    contract::Outcome,
+    model::{MAX_REASON, Moment},
+    ui::{Act, ActForm, TimeOfDay},
+};
+use leptos::prelude::*;
+
+/// Without a script the page reloads itself, which would take away what somebody is writing.
+const PAUSE: &str =
+    r#"<p class="soft">This page reloads itself. <a href="?reload=off#account-now">Stop the reloading</a> before you write.</p>"#;
+
+/// Since when a stopping job waits.
+#[component]
+pub fn Waiting(live: Live) -> impl IntoView {
+    let since = live.part(|job| job.waiting_since.clone().zip(job.waiting_seconds).map(|(at, n)| (at, job.as_of.clone(), n)));
+    move || since.get().map(|(at, now, seconds)| view! { <Since at now seconds /> })
+}
+
+/// The time, and how long ago that is. It starts from what the server has counted, so that the browser's clock need not be
+/// right.
+#[component]
+fn Since(at: Moment, now: Moment, seconds: u32) -> impl IntoView {
+    let waited = RwSignal::new(seconds);
+    ticking(move || {
+        let _ = waited.try_update(|seconds| *seconds = seconds.saturating_add(1));
+    });
+    view! {
+        <p class="soft">"Waiting since " <TimeOfDay at now /> ", for " {move || format!("{} s", waited.get())} "."</p>
+    }
+}
+
+/// Not waiting for the worker any longer, where that is offered.
+#[component]
+pub fn AccountNow(
+    live: Live,
+    /// The page does not reload itself: somebody is writing.
+    paused: bool,
+) -> impl IntoView {
+    let offered = live.part(|job| job.account_now.is_some());
+    let says = live.part(|job| {
+        let consequence = job.account_now.as_ref().map(|offer| offer.consequence.clone()).unwrap_or_default();
+        format!("The worker is waited for no longer, and the job ends with what is known now. {consequence}")
+    });
+    let act = move || Act {
+        title: "Account for it now".into(),
+        action: live.path("/accounting"),
+        id: "accounting".into(),
+        name: "why",
+        label: "Why is it not waited for?",
+        longest: MAX_REASON,
+        buttons: vec![("", "Account for it now")],
+        stop: true,
+        ..Act::default()
+    };
+    move || {
+        offered.get().then(|| {
+            view! {
+                <details class="fold" id="account-now" open=paused>
+                    <summary>"Account for it now"</summary>
+                    {(!paused).then(|| view! { <noscript inner_html=PAUSE></noscript> })}
+                    <ActForm act=act() says />
+                </details>
+            }
+        })
+    }
+}
+
+/// Who can say what became of an unconfirmed e-mail, and where.
+#[component]
+pub fn Unconfirmed(live: Live) -> impl IntoView {
+    let open = live.part(|job| {
+        let ended = job.phase.is_final();
+        let unconfirmed = job.effects.iter().filter(|effect| ended && effect.outcome == Outcome::Unconfirmed);
+        unconfirmed.map(|effect| (effect.what.clone(), effect.path.clone())).collect::<Vec<_>>()
+    });
+    let line = |(what, path): (String, Option<String>)| match path {
+        Some(path) => {
+            let words = format!("What became of it: {what}");
+            view! {
+                <p>
+                    <a href=path>{words}</a>
+                </p>
+            }
+            .into_any()
+        }
+        None => {
+            let words = format!("{what}: an administrator can look into it and say what became of it.");
+            view! { <p class="soft">{words}</p> }.into_any()
+        }
+    };
+    move || open.get().into_iter().map(line).collect_view()
+}
