@@ -177,7 +177,7 @@ test("a deleted job is gone, and its effects stay with title and owner", async (
   await page.getByLabel("Why is it deleted?").fill("It was a trial.");
   await page.getByRole("button", { name: "Delete the job" }).dblclick();
   await expect(page.getByText("The job is deleted. Its effects stay in the history.")).toBeVisible();
-  await expect(page.getByText("No report has been asked for yet.")).toBeVisible();
+  await expect(page.getByText("There are no jobs.")).toBeVisible();
   for (const path of [job, report]) expect((await page.goto(path))?.status()).toBe(404);
 
   const office = await otherDevice(admin);

@@ -77,6 +77,7 @@ impl Spec {
     }
 
     /// The order for a mailing about the report that this order asked for.
+    #[must_use]
     pub fn mailing(&self, task: Task, recipients: Vec<String>) -> Self {
         Self { task, recipients, sources: Vec::new(), instructions: None, hold: Hold::None, ..self.clone() }
     }
