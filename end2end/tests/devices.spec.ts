@@ -143,5 +143,5 @@ test("jobs, reports and documents of others are not there", async ({ page, model
     await expect(other.getByRole("heading", { name: "Nothing here" })).toBeVisible();
   }
   await other.goto("/jobs");
-  await expect(other.getByText("No report has been asked for yet.")).toBeVisible();
+  await expect(other.getByText("There are no jobs.")).toBeVisible();
 });

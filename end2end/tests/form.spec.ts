@@ -55,7 +55,7 @@ test("a month that does not exist is named", async ({ page }) => {
     await expect(page.getByLabel("Month", { exact: true })).toHaveAttribute("aria-invalid", "true");
   }
   await page.goto("/jobs");
-  await expect(page.getByText("No report has been asked for yet.")).toBeVisible();
+  await expect(page.getByText("There are no jobs.")).toBeVisible();
 });
 
 test("a month that is still to come is warned of and taken", async ({ page }) => {

@@ -50,6 +50,13 @@ pub struct SecondCopyOffer {
     pub may_duplicate: bool,
 }
 
+impl SecondCopyOffer {
+    /// Where its form goes; `job` is the id of the job.
+    pub fn action(&self, job: &str) -> String {
+        format!("/jobs/{job}/emails/{}/second-copies", self.number)
+    }
+}
+
 /// A mailing about a job: a correction, a second copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MailingLine {

@@ -31,6 +31,16 @@ pub struct Moment {
     pub text: String,
 }
 
+impl Moment {
+    /// For people: without its day, where that is also the day of `now`.
+    pub fn beside(&self, now: &Self) -> &str {
+        match (self.text.split_once(", "), now.text.split_once(", ")) {
+            (Some((day, time)), Some((today, _))) if day == today => time,
+            _ => &self.text,
+        }
+    }
+}
+
 /// The shape and colour that stand beside a state's word (class names of `style/components/mark.css`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -56,5 +66,18 @@ impl Mark {
             Self::Failed => "failed",
             Self::Stopped => "stopped",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Moment;
+
+    #[test]
+    fn a_moment_of_today_is_only_a_time() {
+        let moment = |text: &str| Moment { iso: String::new(), text: text.into() };
+        let now = moment("29 Nov 2026, 10:43:07");
+        assert_eq!(moment("29 Nov 2026, 10:42:55").beside(&now), "10:42:55");
+        assert_eq!(moment("28 Nov 2026, 23:59:59").beside(&now), "28 Nov 2026, 23:59:59");
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     contract::Phase,
     error::AppError,
-    model::{JobRow, JobsView},
+    model::{JobRow, JobsView, Said},
     pages::query,
     ui::{Framed, Here, SaidNotice, StateMark, Time, load, page},
 };
@@ -34,16 +34,16 @@ pub fn Jobs() -> impl IntoView {
     let (state, before, said) = (query("state"), query("before"), query("said"));
     let data = load(move || (state.get(), before.get()), |(state, before)| load_jobs(state, before));
     page(Here::Jobs, data, move |jobs| {
-        view! { <List jobs state=state.get_untracked() said=said.get_untracked() /> }
+        view! { <List jobs state=state.get_untracked() said=Said::from_name(&said.get_untracked()) /> }
     })
 }
 
 /// The filter and the rows.
 #[component]
-fn List(jobs: JobsView, state: String, said: String) -> impl IntoView {
+fn List(jobs: JobsView, state: String, said: Option<Said>) -> impl IntoView {
     let JobsView { jobs, older_path, of_everyone } = jobs;
     let filtered = !state.is_empty();
-    let nothing = if filtered { "No job is in this state." } else { "No report has been asked for yet." };
+    let nothing = if filtered { "No job is in this state." } else { "There are no jobs." };
     let options = Phase::ALL
         .iter()
         .map(|phase| view! { <option value=phase.name() selected=phase.name() == state>{word(*phase)}</option> })
@@ -57,7 +57,7 @@ fn List(jobs: JobsView, state: String, said: String) -> impl IntoView {
                     {if of_everyone { "Everybody's reports, newest first." } else { "Your reports, newest first." }}
                 </p>
             </div>
-            <SaidNotice name=said />
+            <SaidNotice said />
             <form class="row filter" method="get" action="/jobs" role="search" aria-label="Filter">
                 <label for="state">"State"</label>
                 <select id="state" name="state">
@@ -75,7 +75,7 @@ fn List(jobs: JobsView, state: String, said: String) -> impl IntoView {
                     <p class="empty">
                         {nothing} " "
                         <a href=if filtered { "/jobs" } else { "/" }>
-                            {if filtered { "Show all jobs" } else { "Make the first report" }}
+                            {if filtered { "Show all jobs" } else { "Make a report" }}
                         </a>
                     </p>
                 }

@@ -6,15 +6,15 @@ use crate::{
 };
 use leptos::prelude::*;
 
-/// The form, folded. Where the first message may have been accepted, the warning has to be acknowledged.
+/// The form, folded; `action` is where it goes. Where the first message may have been accepted, the warning has to be acknowledged.
 #[component]
-pub fn SendAgain(job: String, offer: SecondCopyOffer) -> impl IntoView {
+pub fn SendAgain(action: String, offer: SecondCopyOffer) -> impl IntoView {
     let SecondCopyOffer { number, request_key, to, may_duplicate } = offer;
     let first = if may_duplicate { "The first one may have been accepted, or not." } else { "The first one was not accepted." };
     let says = format!("{first} The same message goes out once more, byte for byte, as a job of its own with its own Cancel.");
     let act = Act {
         title: format!("Send again to {to}"),
-        action: format!("/jobs/{job}/emails/{number}/second-copies"),
+        action,
         id: format!("again-{number}"),
         name: "why",
         label: "Why is it sent again?",

@@ -26,4 +26,4 @@ pub use mark::StateMark;
 pub use notice::{Notice, Tone};
 pub use problem::problem;
 pub use said::SaidNotice;
-pub use time::{Time, TimeOfDay};
+pub use time::Time;

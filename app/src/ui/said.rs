@@ -4,10 +4,10 @@ use super::{Notice, Tone};
 use crate::model::Said;
 use leptos::prelude::*;
 
-/// The sentence with this name; nothing for a name that is none.
+/// The sentence, where there is one.
 #[component]
-pub fn SaidNotice(name: String) -> impl IntoView {
-    Said::from_name(&name).map(|said| {
+pub fn SaidNotice(said: Option<Said>) -> impl IntoView {
+    said.map(|said| {
         view! {
             <Notice tone=if said.is_refusal() { Tone::Bad } else { Tone::Good }>
                 <p>{said.sentence()}</p>

@@ -6,7 +6,7 @@ mod unconfirmed;
 use crate::{
     contract::{EffectKind, Outcome},
     error::AppError,
-    model::{AttemptLine, EffectView, HistoryLine, Moment},
+    model::{AttemptLine, EffectView, HistoryLine, Moment, Said},
     pages::{param, query, send_again::SendAgain},
     ui::{Facts, Framed, Here, SaidNotice, StateMark, Time, load, page},
 };
@@ -25,12 +25,12 @@ async fn load_effect(job: String, number: String) -> Result<Framed<EffectView>, 
 pub fn OneEffect() -> impl IntoView {
     let (job, number, said) = (param("job"), param("number"), query("said"));
     let data = load(move || (job.get(), number.get()), |(job, number)| load_effect(job, number));
-    page(Here::Effects, data, move |effect| view! { <Account effect said=said.get_untracked() /> })
+    page(Here::Effects, data, move |effect| view! { <Account effect said=Said::from_name(&said.get_untracked()) /> })
 }
 
 /// The effect and its proof.
 #[component]
-fn Account(effect: EffectView, said: String) -> impl IntoView {
+fn Account(effect: EffectView, said: Option<Said>) -> impl IntoView {
     let EffectView { row, facts, attempts, history, siblings_path, looks, plan, decisions, second_copy } = effect;
     let unsettled = (row.kind == EffectKind::Email && row.outcome == Outcome::Unconfirmed).then(|| row.clone());
     let job = row.job.clone();
@@ -46,7 +46,7 @@ fn Account(effect: EffectView, said: String) -> impl IntoView {
                     </nav>
                     <h1>{row.what}</h1>
                 </header>
-                <SaidNotice name=said />
+                <SaidNotice said />
                 <section class=format!("verdict {}", row.mark.class()) aria-labelledby="outcome">
                     <StateMark mark=row.mark />
                     <div class="flow tight">
@@ -56,7 +56,7 @@ fn Account(effect: EffectView, said: String) -> impl IntoView {
                     </div>
                 </section>
                 {unsettled.map(|row| view! { <Settle row /> })}
-                {second_copy.map(|offer| view! { <SendAgain job offer /> })}
+                {second_copy.map(|offer| view! { <SendAgain action=offer.action(&job) offer /> })}
                 <Looks looks plan />
                 <Decisions decisions />
                 <Attempts attempts />

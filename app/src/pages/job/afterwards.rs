@@ -49,7 +49,7 @@ pub fn Afterwards(live: Live) -> impl IntoView {
 fn second_copy(live: Live, number: u32) -> impl IntoView {
     let job = live.id();
     let offer = live.second_copy(number);
-    move || offer.get().map(|offer| view! { <SendAgain job=job.clone() offer /> })
+    move || offer.get().map(|offer| view! { <SendAgain action=offer.action(&job) offer /> })
 }
 
 /// A correction, to everybody who may have got the link.

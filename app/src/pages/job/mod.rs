@@ -12,7 +12,7 @@ mod waiting;
 
 use crate::{
     error::AppError,
-    model::{CancelAnswerView, JobView},
+    model::{CancelAnswerView, JobView, Said},
     pages::{param, query},
     ui::{Facts, Framed, Here, Notice, SaidNotice, Time, Tone, load, page},
 };
@@ -45,7 +45,7 @@ pub fn Job() -> impl IntoView {
     let (id, said, reload) = (param("id"), query("said"), query("reload"));
     let data = load(move || id.get(), load_job);
     page(Here::Jobs, data, move |job| {
-        view! { <Record job said=said.get_untracked() paused=reload.get_untracked() == "off" /> }
+        view! { <Record job said=Said::from_name(&said.get_untracked()) paused=reload.get_untracked() == "off" /> }
     })
 }
 
@@ -65,8 +65,8 @@ const RELOAD: &str = r#"<meta http-equiv="refresh" content="2">"#;
 #[component]
 fn Record(
     job: JobView,
-    /// The name of a sentence about the form that led here.
-    said: String,
+    /// About the form that led here.
+    said: Option<Said>,
     /// The page does not reload itself: somebody is writing.
     paused: bool,
 ) -> impl IntoView {
@@ -78,6 +78,14 @@ fn Record(
     let ended = live.part(|job| job.phase.is_final());
     let facts = live.part(|job| job.facts.clone());
     let again = live.part(|job| job.again_path.clone());
+    let crumb = match about.clone() {
+        None => view! { <span aria-current="page">"This job"</span> }.into_any(),
+        Some(about) => view! {
+            <a href=about.path>{about.title}</a>
+            <span aria-current="page">"This mailing"</span>
+        }
+        .into_any(),
+    };
     view! {
         <Title text=title.clone() />
         {move || (!paused && !ended.get()).then(|| view! { <noscript inner_html=RELOAD></noscript> })}
@@ -86,20 +94,11 @@ fn Record(
                 <header class="heading">
                     <nav class="crumbs" aria-label="Breadcrumb">
                         <a href="/jobs">"Jobs"</a>
-                        {about
-                            .clone()
-                            .map(|about| {
-                                view! {
-                                    <a href=about.path>{about.title}</a>
-                                    <span aria-current="page">"This mailing"</span>
-                                }
-                                    .into_any()
-                            })
-                            .unwrap_or_else(|| view! { <span aria-current="page">"This job"</span> }.into_any())}
+                        {crumb}
                     </nav>
                     <h1>{title}</h1>
                 </header>
-                <SaidNotice name=said />
+                <SaidNotice said />
                 <Connection live />
                 <about::Withdrawn live />
                 <parts::Verdict live paused />

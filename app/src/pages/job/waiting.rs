@@ -5,7 +5,7 @@ use super::{live::Live, ticking};
 use crate::{
     contract::Outcome,
     model::{MAX_REASON, Moment},
-    ui::{Act, ActForm, TimeOfDay},
+    ui::{Act, ActForm, Time},
 };
 use leptos::prelude::*;
 
@@ -16,21 +16,26 @@ const PAUSE: &str =
 /// Since when a stopping job waits.
 #[component]
 pub fn Waiting(live: Live) -> impl IntoView {
-    let since = live.part(|job| job.waiting_since.clone().zip(job.waiting_seconds).map(|(at, n)| (at, job.as_of.clone(), n)));
-    move || since.get().map(|(at, now, seconds)| view! { <Since at now seconds /> })
+    let since = live.part(|job| {
+        let (at, seconds) = job.waiting_since.as_ref().zip(job.waiting_seconds)?;
+        Some((Moment { iso: at.iso.clone(), text: at.beside(&job.as_of).to_owned() }, seconds))
+    });
+    move || since.get().map(|(at, seconds)| view! { <Since at seconds /> })
 }
 
 /// The time, and how long ago that is. It starts from what the server has counted, so that the browser's clock need not be
 /// right.
 #[component]
-fn Since(at: Moment, now: Moment, seconds: u32) -> impl IntoView {
+fn Since(at: Moment, seconds: u32) -> impl IntoView {
     let waited = RwSignal::new(seconds);
     ticking(move || {
         let _ = waited.try_update(|seconds| *seconds = seconds.saturating_add(1));
     });
-    view! {
-        <p class="soft">"Waiting since " <TimeOfDay at now /> ", for " {move || format!("{} s", waited.get())} "."</p>
-    }
+    let words = move || match waited.get() {
+        seconds @ ..60 => format!(", for {seconds} s."),
+        seconds => format!(", for {} min {} s.", seconds / 60, seconds % 60),
+    };
+    view! { <p class="soft">"Waiting since " <Time at /> {words}</p> }
 }
 
 /// Not waiting for the worker any longer, where that is offered.
@@ -77,8 +82,8 @@ pub fn Unconfirmed(live: Live) -> impl IntoView {
         let unconfirmed = job.effects.iter().filter(|effect| ended && effect.outcome == Outcome::Unconfirmed);
         unconfirmed.map(|effect| (effect.what.clone(), effect.path.clone())).collect::<Vec<_>>()
     });
-    let line = |(what, path): (String, Option<String>)| match path {
-        Some(path) => {
+    let hint = |(what, path): (String, Option<String>)| {
+        if let Some(path) = path {
             let words = format!("What became of it: {what}");
             view! {
                 <p>
@@ -86,11 +91,10 @@ pub fn Unconfirmed(live: Live) -> impl IntoView {
                 </p>
             }
             .into_any()
-        }
-        None => {
+        } else {
             let words = format!("{what}: an administrator can look into it and say what became of it.");
             view! { <p class="soft">{words}</p> }.into_any()
         }
     };
-    move || open.get().into_iter().map(line).collect_view()
+    move || open.get().into_iter().map(hint).collect_view()
 }
