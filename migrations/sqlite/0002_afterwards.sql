@@ -37,6 +37,7 @@ select effects.job_id, number, kind, outcome, not_done, attempts, effects.epoch,
        effects.created_at, changed_at
 from effects left join jobs on jobs.id = effects.job_id left join users on users.id = jobs.owner_id;
 
+-- `evidence` is what the attempt itself has seen, word for word; what a look or a person has found out later stands beside it.
 create table new_attempts (
     job_id blob not null,
     number integer not null,
@@ -47,10 +48,14 @@ create table new_attempts (
     began_at text not null,
     in_doubt_at text,
     ended_at text,
+    settled_at text,
+    settled_by text,
     primary key (job_id, number, attempt),
-    foreign key (job_id, number) references new_effects (job_id, number)
+    foreign key (job_id, number) references new_effects (job_id, number),
+    constraint attempts_settled_whole check ((settled_at is null) = (settled_by is null))
 ) strict;
-insert into new_attempts select job_id, number, attempt, epoch, outcome, evidence, began_at, in_doubt_at, ended_at from attempts;
+insert into new_attempts
+select job_id, number, attempt, epoch, outcome, evidence, began_at, in_doubt_at, ended_at, null, null from attempts;
 
 -- A second copy has the bytes of the first message, and with them its Message-ID.
 create table new_messages (

@@ -197,6 +197,10 @@ pub struct AttemptLine {
     pub ended: Option<Moment>,
     /// The answer word for word, or what is known instead of one.
     pub reply: Option<String>,
+    /// When it was found out later what had become of it.
+    pub settled: Option<Moment>,
+    /// By what: a look's find, a person's words.
+    pub settled_by: Option<String>,
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ fn effect_row(entry: EffectEntry, reader: &Reader) -> EffectRow {
 
 fn attempt_line(attempt: Attempt, kind: EffectKind, reader: &Reader) -> AttemptLine {
     let in_words = |at| moment(at, reader.zone);
+    let (settled, settled_by) = attempt.settled.map(|(at, by)| (in_words(at), by)).unzip();
     AttemptLine {
         number: attempt.number,
         outcome: attempt.outcome,
@@ -62,6 +63,8 @@ fn attempt_line(attempt: Attempt, kind: EffectKind, reader: &Reader) -> AttemptL
         in_doubt: attempt.in_doubt_at.map(in_words),
         ended: attempt.ended_at.map(in_words),
         reply: attempt.evidence,
+        settled,
+        settled_by,
     }
 }
 

@@ -218,8 +218,13 @@ impl JobTx {
                     one_row("update of an effect", rows)?;
                 }
             }
+            let was_unconfirmed = earlier.as_ref().is_some_and(|earlier| earlier.outcome == Outcome::Unconfirmed);
             let attempted_before = earlier.map_or(0, |earlier| earlier.attempts);
-            self.store_attempt(&effect, effect.attempts > attempted_before).await?;
+            if effect.attempts == attempted_before && was_unconfirmed {
+                self.settle_attempt(&effect).await?;
+            } else {
+                self.store_attempt(&effect, effect.attempts > attempted_before).await?;
+            }
         }
         Ok(())
     }
@@ -245,6 +250,23 @@ impl JobTx {
             query.execute(conn).await
         })?;
         Ok(())
+    }
+
+    /// What was found out later stands beside what the attempt itself has seen.
+    async fn settle_attempt(&mut self, effect: &Effect) -> Result<(), StoreError> {
+        let (id, now) = (self.before.row.id, self.now);
+        let rows = within!(self.tx, conn => {
+            sqlx::query(
+                "update attempts set outcome = $4, settled_at = $5, settled_by = $6
+                 where job_id = $1 and number = $2 and attempt = $3",
+            )
+            .bind(id).bind(i64::from(effect.number)).bind(i64::from(effect.attempts)).bind(effect.outcome.name()).bind(now)
+            .bind(effect.evidence.as_deref().unwrap_or_default())
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected())
+        })?;
+        one_row("settling of an attempt", rows)
     }
 
     /// The history's sentence for a change.

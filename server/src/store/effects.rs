@@ -96,6 +96,8 @@ pub struct Attempt {
     pub began_at: DateTime<Utc>,
     pub in_doubt_at: Option<DateTime<Utc>>,
     pub ended_at: Option<DateTime<Utc>>,
+    /// When it was found out later what had become of it, and by what.
+    pub settled: Option<(DateTime<Utc>, String)>,
 }
 
 #[derive(FromRow)]
@@ -126,6 +128,8 @@ struct AttemptColumns {
     began_at: DateTime<Utc>,
     in_doubt_at: Option<DateTime<Utc>>,
     ended_at: Option<DateTime<Utc>>,
+    settled_at: Option<DateTime<Utc>>,
+    settled_by: Option<String>,
 }
 
 /// The text of a query for effects with their jobs, of which the rest is given.
@@ -239,7 +243,7 @@ impl Store {
         let Some(found) = found else { return Ok(None) };
         let attempts: Vec<AttemptColumns> = within!(tx, conn => {
             sqlx::query_as(
-                "select attempt, outcome, evidence, began_at, in_doubt_at, ended_at
+                "select attempt, outcome, evidence, began_at, in_doubt_at, ended_at, settled_at, settled_by
                  from attempts where job_id = $1 and number = $2 order by attempt",
             )
             .bind(job).bind(i64::from(number))
@@ -261,6 +265,7 @@ impl Store {
                     began_at: row.began_at,
                     in_doubt_at: row.in_doubt_at,
                     ended_at: row.ended_at,
+                    settled: row.settled_at.zip(row.settled_by),
                 })
             })
             .collect::<Result<_, StoreError>>()?;

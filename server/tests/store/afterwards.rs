@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use app::contract::{EffectKind, JobKind, NotDone, Outcome, Phase, Refusal, StepKind, Verdict, headline};
+use chrono::TimeDelta;
 use server::{
     id::{JobId, RequestKey},
     job::Task,
@@ -32,6 +33,8 @@ async fn a_person_says_what_became_of_an_e_mail_and_what_they_saw() {
         let instance = Instance::new().await;
         let id = instance.ended(&[(ANNA, unanswered()), (BERT, accepted())]).await;
         let before = instance.record(id).await;
+        let seen_by_the_attempt = instance.store.effect(id, 2).await.unwrap().unwrap().attempts[0].clone();
+        instance.clock.advance(TimeDelta::minutes(10));
         let settled = instance.store.settle_by_person(id, 2, was_accepted, ADMIN, "Anna told me").await.unwrap();
         assert_eq!(settled, Some(()));
 
@@ -43,7 +46,11 @@ async fn a_person_says_what_became_of_an_e_mail_and_what_they_saw() {
         assert_eq!(instance.store.decisions(id, 2).await.unwrap(), [decision(&instance, ruling, "Anna told me")]);
         assert_eq!(instance.store.decisions(id, 3).await.unwrap(), []);
         let told = instance.store.effect(id, 2).await.unwrap().unwrap();
-        assert_eq!(told.attempts[0].outcome, outcome);
+        // What the attempt itself has seen stays word for word.
+        let attempt = &told.attempts[0];
+        assert_eq!((&attempt.evidence, attempt.ended_at), (&seen_by_the_attempt.evidence, seen_by_the_attempt.ended_at));
+        let settled = (instance.store.clock().now(), email.evidence.clone().unwrap());
+        assert_eq!((attempt.outcome, &attempt.settled), (outcome, &Some(settled)));
         assert_eq!(told.history.last().unwrap().1, format!("admin@example.org decided: {words}. Anna told me"));
 
         for accepted in [true, false] {

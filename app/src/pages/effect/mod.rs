@@ -100,7 +100,7 @@ fn Attempts(attempts: Vec<AttemptLine>) -> impl IntoView {
                 <th scope="row">{format!("Attempt {}", attempt.number)}</th>
                 <td class="when">
                     {time("Begun", attempt.began)} {attempt.in_doubt.map(|at| time("In doubt", at))}
-                    {attempt.ended.map(|at| time("Ended", at))}
+                    {attempt.ended.map(|at| time("Ended", at))} {attempt.settled.map(|at| time("Settled", at))}
                 </td>
                 <td>
                     <span class="state">
@@ -108,7 +108,10 @@ fn Attempts(attempts: Vec<AttemptLine>) -> impl IntoView {
                         <span>{attempt.outcome_text}</span>
                     </span>
                 </td>
-                <td class="proof">{attempt.reply.map(|text| view! { <code class="words">{text}</code> })}</td>
+                <td class="proof">
+                    {attempt.reply.map(|text| view! { <code class="words">{text}</code> })}
+                    {attempt.settled_by.map(|text| view! { <p class="words">{text}</p> })}
+                </td>
             </tr>
         }
     };
