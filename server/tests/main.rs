@@ -71,6 +71,12 @@ mod api {
     mod pages;
 }
 
+mod docs {
+    //! Documents that name code, held against it.
+
+    mod field_reports;
+}
+
 mod program {
     //! The program itself, as a process that can be stopped and killed.
 

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use app::contract::StepKind;
+use app::contract::{Job, Refusal, StepKind};
 use tokio::time::Instant;
 
 use crate::support::{
+    ended::accepted,
+    instance::refusal,
     site::{Event, Site},
     worker::Running,
 };
@@ -73,6 +75,55 @@ async fn a_whole_job_can_be_followed_to_its_end() {
     let record = site.instance.record(id).await;
     assert!(record.job.phase.is_final());
     assert_eq!(versions.last(), Some(&record.row.version));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_ends_once_on_its_stream_and_in_its_history() {
+    const ENDS: [&str; 3] = ["Cancelled", "Finished", "Failed"];
+    for end in ENDS {
+        let site = Site::new().await;
+        let instance = &site.instance;
+        let ada = site.program(instance.owner).await;
+        let claim = instance.job_at(StepKind::Save, ONE).await;
+        let id = claim.id;
+        let path = format!("/jobs/{id}/events");
+        let mut events = ada.follow(&path).await;
+        match end {
+            "Cancelled" => {
+                instance.store.cancel_job(id, "ada@example.org").await.unwrap();
+                instance.change(id, |job| job.account(1)).await.unwrap();
+            }
+            "Failed" => instance.change(id, |job| job.fail(1, "The disk is full.")).await.unwrap(),
+            _ => {
+                instance.complete(&claim, StepKind::Save).await.unwrap();
+                instance.hand_over(id, 1, 2).await;
+                instance.change(id, |job| job.settle(1, 2, accepted())).await.unwrap();
+                instance.complete(&claim, StepKind::Email).await.unwrap();
+            }
+        }
+        let mut seen = Vec::new();
+        while let Some(event) = events.next().await {
+            seen.extend(event.id);
+        }
+        let version = instance.record(id).await.row.version;
+        assert!(seen.is_sorted_by(|a, b| a < b) && seen.last() == Some(&version), "{end}: {seen:?}");
+
+        // Whoever wants to end it now comes too late.
+        let again: [fn(&mut Job) -> Result<(), Refusal>; 3] =
+            [|job| job.complete_step(1, StepKind::Email), |job| job.fail(1, "again"), |job| job.account(1)];
+        for commit in again {
+            assert_eq!(refusal(instance.change(id, commit).await), Refusal::LeaseLost, "{end}");
+        }
+        instance.expire().await;
+        instance.store.cancel_job(id, "ada@example.org").await.unwrap();
+        let history = instance.history(id).await;
+        let ends: Vec<_> = history.iter().filter(|entry| ENDS.contains(&entry.as_str())).collect();
+        assert_eq!(ends, [end], "{history:?}");
+        let after = &history[history.iter().position(|entry| entry == end).unwrap() + 1..];
+        assert!(matches!(after, [late] if late.starts_with("Cancel ")), "{end}: {after:?}");
+        let mut events = ada.follow(&path).await;
+        assert!(events.next().await.is_some() && events.next().await.is_none(), "{end}: nothing follows");
+    }
 }
 
 #[tokio::test]

@@ -205,6 +205,28 @@ async fn a_job_keeps_the_files_that_it_was_made_with() {
 }
 
 #[tokio::test]
+async fn a_cancelled_job_that_is_started_again_is_another_job() {
+    let site = Site::new().await;
+    let ada = site.browser(site.instance.owner).await;
+    let old = job_of(ada.submit("/jobs", &form(RequestKey::new()).field("action", "generate")).await.location());
+    let (_, cancelled) = site.instance.store.cancel_job(old, "ada@example.org").await.unwrap().unwrap();
+    assert_eq!(cancelled.job.phase, Phase::Cancelled);
+    let page = ada.get(&format!("/jobs/{old}")).await.text;
+    assert!(page.contains(&format!("href=\"/?from={old}\"")), "{page}");
+
+    // The form that this leads to has a key of its own.
+    let page = ada.get(&format!("/?from={old}")).await.text;
+    let (_, rest) = page.split_once("name=\"request_key\"").expect("a key");
+    let key = rest.split_once("value=\"").and_then(|(_, value)| value.split_once('"')).expect("its value").0;
+    let new = job_of(ada.submit("/jobs", &form(key.parse().unwrap()).field("action", "generate")).await.location());
+    assert_ne!(new, old);
+    assert_eq!(site.instance.claim("worker-1").await.expect("the new one waits").id, new);
+    assert!(site.instance.claim("worker-2").await.is_none());
+    let record = site.instance.record(old).await;
+    assert_eq!((record.row.version, record.job), (cancelled.row.version, cancelled.job));
+}
+
+#[tokio::test]
 async fn forms_that_are_none_are_refused() {
     let site = Site::new().await;
     let ada = site.browser(site.instance.owner).await;

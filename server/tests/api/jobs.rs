@@ -1,10 +1,11 @@
 //! Looking at jobs, reports and effects over the JSON API, and cancelling.
 
 use app::contract::StepKind;
+use chrono::TimeDelta;
 use serde_json::json;
 use server::{id::JobId, people::Role};
 
-use crate::support::{site::Site, worker::Running};
+use crate::support::{ended::unanswered, site::Site, worker::Running};
 
 const TWO: &[&str] = &["anna@example.org", "bert@example.org"];
 
@@ -114,8 +115,10 @@ async fn a_cancel_always_says_what_it_met() {
     assert_eq!((&first["job"]["phase"], &first["requested_by"]), (&json!("stopping"), &json!("you")));
     assert_eq!(first["requested_at"]["iso"], "2026-07-01T08:00:00.000Z");
 
-    site.instance.clock.advance(chrono::TimeDelta::seconds(5));
-    let second = ada.put(&path).await.json();
+    site.instance.clock.advance(TimeDelta::seconds(5));
+    let second = ada.put(&path).await;
+    assert_eq!(second.status, 200);
+    let second = second.json();
     assert_eq!((&second["outcome"], &second["requested_at"]), (&json!("already_requested"), &first["requested_at"]));
 
     let failed = site.instance.job_at(StepKind::Collect, TWO).await;
@@ -123,6 +126,79 @@ async fn a_cancel_always_says_what_it_met() {
     let late = ada.put(&format!("/api/v1/jobs/{}/cancellation", failed.id)).await.json();
     assert_eq!((&late["outcome"], &late["won_by"]), (&json!("too_late"), &json!("failed")));
     assert_eq!((&late["requested_at"], &late["job"]["phase"]), (&json!(null), &json!("failed")));
+}
+
+/// A job of ada's whose only message is with the mail server, cancelled over the API.
+async fn stopping(site: &Site) -> JobId {
+    let claim = site.instance.job_at(StepKind::Email, &["anna@example.org"]).await;
+    site.instance.hand_over(claim.id, claim.epoch, 2).await;
+    let answer = site.program(site.instance.owner).await.put(&format!("/api/v1/jobs/{}/cancellation", claim.id)).await;
+    assert_eq!(answer.json()["job"]["phase"], "stopping");
+    claim.id
+}
+
+#[tokio::test]
+async fn a_cancel_under_way_is_told_with_its_age_and_what_it_waits_for() {
+    let site = Site::new().await;
+    let id = stopping(&site).await;
+    let (program, browser) = (site.program(site.instance.owner).await, site.browser(site.instance.owner).await);
+    for (minutes, as_of) in [(0, "2026-07-01T08:00:00.000Z"), (9, "2026-07-01T08:09:00.000Z")] {
+        site.instance.clock.advance(TimeDelta::minutes(minutes));
+        let told = program.get(&format!("/api/v1/jobs/{id}")).await.json();
+        let since = json!("2026-07-01T08:00:00.000Z");
+        assert_eq!((&told["waiting_since"]["iso"], &told["as_of"]["iso"]), (&since, &json!(as_of)));
+        assert_eq!((&told["cancel"]["at"]["iso"], &told["cancel"]["by"]), (&since, &json!("you")));
+        let waiting = told["waiting_for"].as_str().expect("what it waits for");
+        assert!(waiting.contains("has not answered yet"), "{waiting}");
+        let page = browser.get(&format!("/jobs/{id}")).await.text;
+        assert!(page.contains("Stopping…") && page.contains(waiting) && page.contains("1 Jul 2026, 10:00:00"), "{page}");
+    }
+    site.instance.change(id, |job| job.settle(1, 2, unanswered())).await.unwrap();
+    site.instance.change(id, |job| job.account(1)).await.unwrap();
+    let told = program.get(&format!("/api/v1/jobs/{id}")).await.json();
+    assert_eq!((&told["waiting_for"], &told["waiting_since"]), (&json!(null), &json!(null)));
+    assert_eq!(told["headline"], "Cancelled. Report saved; email outcome unconfirmed");
+}
+
+#[tokio::test]
+async fn the_clock_of_a_stopped_job_stands_still_at_its_end() {
+    let site = Site::new().await;
+    let id = stopping(&site).await;
+    let ada = site.program(site.instance.owner).await;
+    // Its worker has died, and somebody accounts for it two hours later.
+    site.instance.clock.advance(TimeDelta::hours(2));
+    site.instance.expire().await;
+    for _ in 0..2 {
+        let told = ada.get(&format!("/api/v1/jobs/{id}")).await.json();
+        let ended = told["facts"].as_array().unwrap().iter().find(|fact| fact["term"] == "Ended").expect("it has ended");
+        assert_eq!(ended["text"], "1 Jul 2026, 12:00:15");
+        assert_eq!(told["steps"][3]["took"], "120 min 15 s");
+        site.instance.clock.advance(TimeDelta::hours(5));
+    }
+}
+
+#[tokio::test]
+async fn who_cancelled_and_when_is_in_the_jobs_own_history() {
+    let site = Site::new().await;
+    let id = stopping(&site).await;
+    let admin = site.instance.person("admin@example.org", Role::Admin).await;
+    site.instance.clock.advance(TimeDelta::seconds(5));
+    site.program(admin).await.put(&format!("/api/v1/jobs/{id}/cancellation")).await.json();
+    let told = site.program(site.instance.owner).await.get(&format!("/api/v1/jobs/{id}")).await.json();
+    let cancels: Vec<_> = told["history"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|line| line["text"].as_str().unwrap().starts_with("Cancel"))
+        .map(|line| (line["at"]["iso"].as_str().unwrap(), line["text"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        cancels,
+        [
+            ("2026-07-01T08:00:00.000Z", "Cancel accepted, asked for by ada@example.org"),
+            ("2026-07-01T08:00:05.000Z", "Cancel pressed again by admin@example.org"),
+        ]
+    );
 }
 
 #[tokio::test]

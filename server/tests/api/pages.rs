@@ -95,6 +95,44 @@ async fn a_job_can_be_started_again_with_its_files_for_another_month() {
     assert_eq!(site.browser(eve).await.get(&format!("/?from={job}")).await.status, 404);
 }
 
+#[tokio::test]
+async fn a_reload_repeats_nothing() {
+    let site = Site::new().await;
+    let instance = &site.instance;
+    instance.two_documents();
+    let ended = instance.job(&["anna@example.org"]).await;
+    let worker = Running::start(instance.services());
+    instance.wait_for_end(ended).await;
+    worker.stop().await;
+    let waiting = instance.job(&["anna@example.org"]).await;
+    let report = instance.record(ended).await.row.report_id.unwrap();
+    let seen = async || {
+        let mut seen = Vec::new();
+        for record in instance.store.jobs(None, None, None, 10).await.unwrap() {
+            seen.push((record.row.id, record.row.version, instance.history(record.row.id).await));
+        }
+        (seen, instance.messages())
+    };
+    let before = seen().await;
+    let ada = site.browser(instance.owner).await;
+    for path in [
+        "/".to_owned(),
+        "/jobs".to_owned(),
+        format!("/?from={ended}"),
+        format!("/jobs/{ended}"),
+        format!("/jobs/{waiting}"),
+        format!("/reports/{report}"),
+        format!("/reports/{report}/report.md"),
+        format!("/api/v1/jobs/{ended}"),
+        format!("/api/v1/reports/{report}"),
+    ] {
+        for _ in 0..3 {
+            assert_eq!(ada.get(&path).await.status, 200, "{path}");
+        }
+    }
+    assert_eq!(seen().await, before);
+}
+
 const EVIL: &str = "<script>alert('evil')</script><img src=x onerror=alert('evil')>";
 
 /// What must stand on no page: the evil text as markup. Quoted, it may stand anywhere.

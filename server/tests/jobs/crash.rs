@@ -20,7 +20,7 @@ use crate::support::{
         GOOD, ModelServer,
         Reaction::{Answer, Hold},
     },
-    smtp_server::{Script, Server},
+    smtp_server::{Act, Script, Server},
     worker::Running,
 };
 
@@ -255,6 +255,40 @@ async fn a_worker_that_was_killed_keeps_no_lease_alive() {
     // Time for some twenty signs of life, should anybody still give them.
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(instance.record(id).await.row.lease_expires_at, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_outlasts_its_lease_is_not_taken_over() {
+    let instance = Instance::new().await;
+    instance.two_documents();
+    let server = Server::start_each(vec![Script { data: Act::Hold(b"354 go on\r\n"), ..Script::default() }, Script::default()]);
+    let id = instance.job(&["anna@example.org"]).await;
+    // Short, for many signs of life. It runs out only where the clock is moved and nobody prolongs it.
+    let lease = TimeDelta::milliseconds(30);
+    let options = WorkerOptions { lease, ..WorkerOptions::default() };
+    let services = instance.services_with_smtp(server.port);
+    let slow = Running::start_with(services.clone(), options.clone());
+    server.reached().await;
+    let other = Running::start_with(services, options);
+    for _ in 0..5 {
+        instance.clock.advance(lease);
+        assert_eq!(instance.recover().await, []);
+        let until = Some(instance.store.clock().now() + lease);
+        let prolonged = async {
+            while instance.record(id).await.row.lease_expires_at != until {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, prolonged).await.expect("a sign of life");
+    }
+    server.release();
+    let record = instance.wait_for_end(id).await;
+    for worker in [slow, other] {
+        worker.stop().await;
+    }
+    assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
+    let email = record.job.effect(2).unwrap();
+    assert_eq!((record.job.epoch, email.attempts, server.commits()), (1, 1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

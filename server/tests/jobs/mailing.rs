@@ -3,8 +3,9 @@
 use app::contract::{NotDone, Outcome, Phase, headline};
 use server::{
     id::JobId,
+    job::Services,
     mail::channel::{Channel, Outgoing, Reconciled},
-    store::Record,
+    store::{Record, Store},
 };
 use uuid::Uuid;
 
@@ -50,6 +51,33 @@ async fn every_recipient_gets_one_message() {
         let text = String::from_utf8_lossy(body);
         assert!(text.contains(&format!("Message-ID: {}\r\n", record.message_ids[&number])), "{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_workers_on_one_database_send_each_message_once() {
+    let (instance, server) = (Instance::new().await, Server::start(Script::default()));
+    instance.two_documents();
+    let mut jobs = Vec::new();
+    for _ in 0..12 {
+        jobs.push(instance.job(ONE).await);
+    }
+    let mut workers = Vec::new();
+    for _ in 0..2 {
+        // With its own handle of the database, as a process has it.
+        let path = instance.folder().join("recount.sqlite3");
+        let store = Store::open(&path, instance.clock.clone(), "recount.test").await.unwrap();
+        workers.push(Running::start(Services { store, ..instance.services_with_smtp(server.port) }));
+    }
+    for id in jobs {
+        let job = instance.wait_for_end(id).await.job;
+        let email = job.effect(2).unwrap();
+        assert_eq!((job.epoch, email.outcome, email.attempts), (1, Outcome::Done, 1), "{job:?}");
+    }
+    for worker in workers {
+        worker.stop().await;
+    }
+    server.finished().await;
+    assert_eq!((server.commits(), named(&server).len()), (12, 12));
 }
 
 #[tokio::test(flavor = "multi_thread")]

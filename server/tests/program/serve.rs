@@ -148,3 +148,31 @@ async fn a_shutdown_ends_open_event_streams() {
     let events = tokio::time::timeout(PATIENCE, stream).await.expect("it ends").unwrap().expect("it ends well");
     assert!(events.starts_with("event: job\n"), "{events}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_programs_on_one_database_send_each_message_once() {
+    const ACCEPTED: &str = "Report saved; email accepted by the mail service";
+    let smtp = Server::start_each(vec![Script { dot: Hold(b"250 ok\r\n"), ..Script::default() }, Script::default()]);
+    let home = Home::with_smtp(smtp.port);
+    let token = home.token("ada@example.org").await;
+    let first = home.serve(&[]).await;
+    let slow = first.order(&token, "slow", ONE).await;
+    smtp.reached().await;
+    // The second one starts, looks for the jobs of dead workers, and has to leave this one alone.
+    let second = home.serve(&[]).await;
+    for n in 0..6 {
+        let key = format!("report {n}");
+        let (id, same) = tokio::join!(first.order(&token, &key, ONE), second.order(&token, &key, ONE));
+        assert_eq!(id, same, "an order that comes to both is one job");
+        assert_eq!(second.end_of(&token, &id).await["headline"], ACCEPTED);
+    }
+    assert_eq!(second.job(&token, &slow).await["headline"], "E-mailing the link (0 of 1)");
+    smtp.release();
+    let job = second.end_of(&token, &slow).await;
+    assert_eq!(job["headline"], ACCEPTED);
+    first.terminate().await;
+    second.terminate().await;
+    smtp.finished().await;
+    let named = smtp.lines().iter().filter(|line| line.starts_with("RCPT")).count();
+    assert_eq!((smtp.commits(), named), (7, 7));
+}

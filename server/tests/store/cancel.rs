@@ -156,6 +156,59 @@ async fn a_save_and_a_cancel_at_once_agree_on_who_was_first() {
     println!("the save came first in {saved} of 40 rounds");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_and_a_cancel_at_once_agree_on_who_was_first() {
+    let instance = Arc::new(Instance::new().await);
+    let mut claimed = 0;
+    for _ in 0..40 {
+        let id = instance.job(ANNA).await;
+        let (worker, person) = (instance.clone(), instance.clone());
+        let claiming = tokio::spawn(async move { worker.claim("worker-1").await });
+        let cancelling = tokio::spawn(async move { person.store.cancel_job(id, "ada@example.org").await });
+        let (answer, told) = cancelling.await.unwrap().unwrap().unwrap();
+        assert_eq!(answer, CancelAnswer::Accepted);
+        if let Some(claim) = claiming.await.unwrap() {
+            claimed += 1;
+            assert_eq!(told.job.phase, Phase::Stopping);
+            assert_eq!(refusal(instance.complete(&claim, StepKind::Collect).await), Refusal::CancelRequested);
+            instance.change(id, |job| job.account(claim.epoch)).await.unwrap();
+        } else {
+            assert_eq!((told.job.phase, told.job.epoch), (Phase::Cancelled, 0));
+        }
+        assert_eq!(headline(&instance.record(id).await.job), "Cancelled. Nothing was saved or sent");
+    }
+    println!("the claim came first in {claimed} of 40 rounds");
+}
+
+#[tokio::test]
+async fn the_end_is_when_the_work_stopped_and_not_when_cancel_was_pressed() {
+    for is_dead in [false, true] {
+        let instance = Instance::new().await;
+        let claim = in_flight(&instance, ANNA).await;
+        instance.change(claim.id, |job| job.doubt(1, 2)).await.unwrap();
+        let pressed = instance.store.clock().now();
+        instance.store.cancel_job(claim.id, "ada@example.org").await.unwrap();
+        instance.clock.advance(TimeDelta::seconds(40));
+        let stopping = instance.record(claim.id).await;
+        assert_eq!((stopping.row.cancel_requested_at, stopping.row.finished_at), (Some(pressed), None));
+        if is_dead {
+            instance.expire().await;
+        } else {
+            instance.change(claim.id, |job| job.settle(1, 2, Verdict::Unconfirmed("no answer".into()))).await.unwrap();
+            instance.change(claim.id, |job| job.account(1)).await.unwrap();
+        }
+        let ended = Some(instance.store.clock().now());
+        assert!(ended >= Some(pressed + TimeDelta::seconds(40)));
+        // What comes later does not move it.
+        instance.clock.advance(TimeDelta::hours(3));
+        instance.store.cancel_job(claim.id, "bob@example.org").await.unwrap();
+        instance.change(claim.id, |job| job.settle(1, 2, Verdict::Done("250 ok".into()))).await.unwrap();
+        let record = instance.record(claim.id).await;
+        assert_eq!((record.job.phase, record.row.finished_at), (Phase::Cancelled, ended));
+        assert_eq!(record.times.last().unwrap().ended_at, ended);
+    }
+}
+
 #[tokio::test]
 async fn the_first_cancel_counts_and_every_other_one_is_remembered() {
     let instance = Instance::new().await;

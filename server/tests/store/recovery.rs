@@ -26,6 +26,48 @@ async fn a_lease_counts_until_its_last_moment() {
     assert_eq!(instance.store.next_due().await.unwrap(), None);
 }
 
+/// What somebody has read about a lease may be old when they act on it.
+#[tokio::test]
+async fn a_stale_list_of_expired_leases_rescues_nobody() {
+    for meanwhile in ["prolonged", "finished", "taken over"] {
+        let instance = Instance::new().await;
+        let claim = instance.job_at(StepKind::Email, TWO).await;
+        for number in [2, 3] {
+            send(&instance, 1, number).await.unwrap();
+        }
+        instance.clock.advance(LEASE + TimeDelta::microseconds(1));
+        assert_eq!(instance.store.expired_leases().await.unwrap(), [claim.id]);
+        match meanwhile {
+            "prolonged" => drop(instance.store.heartbeat(claim.id, 1, LEASE).await.unwrap()),
+            "finished" => instance.complete(&claim, StepKind::Email).await.unwrap(),
+            _ => {
+                instance.recover().await;
+                instance.claim("worker-2").await.unwrap();
+            }
+        }
+        let before = instance.record(claim.id).await;
+        assert_eq!(instance.store.recover_job(claim.id).await.unwrap(), None, "{meanwhile}");
+        let after = instance.record(claim.id).await;
+        assert_eq!((after.row.version, after.job), (before.row.version, before.job), "{meanwhile}");
+    }
+}
+
+#[tokio::test]
+async fn recovery_leaves_live_leases_alone() {
+    let instance = Instance::new().await;
+    let dead = instance.job_at(StepKind::Collect, TWO).await;
+    instance.clock.advance(TimeDelta::seconds(10));
+    let alive = instance.job_at(StepKind::Email, TWO).await;
+    instance.change(alive.id, |job| job.begin_effect(1, 2)).await.unwrap();
+    instance.change(alive.id, |job| job.doubt(1, 2)).await.unwrap();
+    let before = instance.record(alive.id).await;
+    instance.clock.advance(LEASE - TimeDelta::seconds(5));
+    assert_eq!(instance.recover().await, [(dead.id, Recovery::Resumable)]);
+    let after = instance.record(alive.id).await;
+    assert_eq!((after.row.version, after.row.lease_expires_at), (before.row.version, before.row.lease_expires_at));
+    assert_eq!(after.job, before.job);
+}
+
 #[tokio::test]
 async fn the_next_worker_resumes_at_the_first_step_that_is_not_done() {
     for &step in StepKind::ALL.iter().filter(|&&step| step != StepKind::Hold) {

@@ -4,7 +4,9 @@
 //! the table shows on how much it was really put to the test.
 
 use super::{assert_proved, world::World};
-use crate::contract::{CancelAnswer, Effect, EffectKind, Job, NotDone, Outcome, Phase, StepKind, StepState, Verdict, headline};
+use crate::contract::{
+    CancelAnswer, Effect, EffectKind, Job, NotDone, Outcome, Phase, Step, StepKind, StepState, Verdict, headline,
+};
 
 /// A named rule.
 pub struct Property {
@@ -173,6 +175,10 @@ properties! {
             !(saved && denies_a_report || sent && denies_a_message)
         })
     });
+    a_cancel_is_accepted_until_the_job_has_ended: State(|world| {
+        let may_be_cancelled = !world.job.phase.is_final() && !world.job.cancel_requested;
+        may_be_cancelled.then(|| world.job.clone().cancel() == CancelAnswer::Accepted)
+    });
     a_cancel_is_never_taken_back: Transition(|before, after| {
         before.job.cancel_requested.then_some(after.job.cancel_requested)
     });
@@ -186,6 +192,10 @@ properties! {
     a_step_that_is_done_stays_done: Transition(|before, after| {
         let mut steps = before.job.steps.iter().zip(&after.job.steps);
         Some(steps.all(|(earlier, step)| earlier.state != StepState::Done || step.state == StepState::Done))
+    });
+    a_job_has_ended_once_all_its_steps_have: State(|world| {
+        let has_ended = |step: &Step| !matches!(step.state, StepState::Pending | StepState::Running);
+        world.job.steps.iter().all(has_ended).then(|| world.job.phase.is_final())
     });
     what_a_person_settled_is_never_sent_again: Transition(|before, after| {
         let settled = |effect: &&Effect| before.is_by_person(effect.number);
