@@ -4,7 +4,7 @@
 //! Each is one transaction: the contract's transition, the decision in the words of the person who took it, and the history.
 
 use super::{
-    Store, StoreError,
+    JobTx, Store, StoreError,
     db::{Tx, read, within},
     record::Record,
 };
@@ -113,6 +113,14 @@ struct DecisionColumns {
     by_email: String,
     decision: String,
     reason: String,
+}
+
+impl JobTx {
+    /// Whether the report of this job, or the one that this mailing is about, is taken back.
+    pub async fn is_withdrawn(&mut self) -> Result<bool, StoreError> {
+        let id = self.row().id;
+        is_withdrawn(&mut self.tx, id).await
+    }
 }
 
 impl Store {
