@@ -76,7 +76,9 @@ pub(super) fn second_copy(record: &Record, effect: &Effect, mailings: &[Record])
         && !record.job.is_withdrawn()
         && effect.attempts > 0
         && matches!(effect.outcome, Outcome::Unconfirmed | Outcome::NotDone);
-    let same = |mailing: &&Record| mailing.row.spec.task == Task::SecondCopy { about: record.row.id, number };
+    // By its Message-ID, which a copy of a copy has as well.
+    let message_id = record.message_ids.get(&number);
+    let same = |mailing: &&Record| mailing.message_ids.values().any(|id| Some(id) == message_id);
     let made = mailings.iter().filter(same).count();
     let under_way = mailings.iter().filter(same).any(|mailing| !mailing.job.phase.is_final());
     let accepted = |email: &Effect| matches!(email.outcome, Outcome::Done | Outcome::Unconfirmed);
