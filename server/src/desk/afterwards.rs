@@ -28,8 +28,10 @@ use uuid::Uuid;
 pub type Done<T> = Result<Result<T, Said>, DeskError>;
 
 /// A text that somebody must write, without the blanks around it. Browsers send CRLF for what they counted as one character.
+/// Other control characters say nothing, and not every database can store them.
 fn text(typed: &str, longest: u32) -> Result<String, Said> {
-    let text = typed.trim().replace("\r\n", "\n");
+    let text = typed.replace("\r\n", "\n").replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), " ");
+    let text = text.trim().to_owned();
     if text.is_empty() {
         Err(Said::ReasonMissing)
     } else if text.chars().nth(longest as usize).is_some() {
@@ -265,5 +267,6 @@ mod tests {
         assert_eq!(text("It was\r\na trial.", 15), Ok("It was\na trial.".into()));
         assert_eq!(text("It was\r\na trial.", 14), Err(Said::ReasonTooLong));
         assert_eq!(text(" \r\n ", 14), Err(Said::ReasonMissing));
+        assert_eq!(text("a\0b\u{1b}c\r\n\0", 14), Ok("a b c".into()));
     }
 }
