@@ -37,7 +37,7 @@ pub enum Ruling {
 impl Ruling {
     const ALL: [Self; 6] = [Self::Accepted, Self::NotAccepted, Self::SendAgain, Self::AccountNow, Self::Withdraw, Self::Delete];
 
-    /// The name under which it is stored and exported.
+    /// The name under which it is stored.
     pub fn name(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",

@@ -8,7 +8,7 @@ use super::{
     error::one_row,
 };
 use crate::id::JobId;
-use app::contract::{Refusal, Verdict};
+use app::contract::{Outcome, Refusal, Verdict};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::FromRow;
 
@@ -46,7 +46,7 @@ pub enum LookResult {
 impl LookResult {
     const ALL: [Self; 3] = [Self::Found, Self::Nothing, Self::Failed];
 
-    /// The name under which it is stored and exported.
+    /// The name under which it is stored.
     pub fn name(self) -> &'static str {
         match self {
             Self::Found => "found",
@@ -175,8 +175,12 @@ impl Store {
         if result == LookResult::Found {
             match change.job.reconcile(look.number, Verdict::Done(format!("{evidence} ({place})"))) {
                 Ok(()) => change.note_on(look.number, format!("Found by a look at the {place}")),
-                // Somebody has brought the evidence meanwhile; the look stays on record beside it.
-                Err(Refusal::OutOfOrder(_)) => {}
+                // Somebody has settled it meanwhile, and that stays. Proof of the contrary stands beside it.
+                Err(Refusal::OutOfOrder(_)) => {
+                    if change.job.effect(look.number).is_some_and(|effect| effect.outcome == Outcome::NotDone) {
+                        change.note_on(look.number, format!("A look at the {place} found it all the same: {evidence}"));
+                    }
+                }
                 Err(refusal) => return Err(refusal.into()),
             }
         }

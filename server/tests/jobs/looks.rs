@@ -289,6 +289,8 @@ async fn a_find_after_a_person_has_settled_stays_on_record_and_changes_nothing()
     assert_eq!((email.outcome, email.not_done), (Outcome::NotDone, Some(NotDone::Attested)));
     let end = looks(&instance, id).await[0].end.clone().unwrap();
     assert_eq!((end.1, end.2.as_str()), (LookResult::Found, "seen as message 7"));
+    let history = instance.store.effect(id, 2).await.unwrap().unwrap().history;
+    assert_eq!(history.last().unwrap().1, "A look at the slow archive found it all the same: seen as message 7");
 }
 
 /// A second copy has the Message-ID of the first, so what is found may be either.
