@@ -86,7 +86,7 @@ pub(super) async fn unconfirmed_emails(services: &Services, id: JobId) -> Result
         let verdict = match services.channel.reconcile(&outgoing).await {
             Reconciled::Accepted { evidence } => Verdict::Done(evidence),
             Reconciled::NotAccepted { evidence } => Verdict::NotDone(NotDone::BrokenOff, evidence),
-            Reconciled::NotKnown { .. } => continue,
+            Reconciled::NotKnown { .. } | Reconciled::NotAsked { .. } => continue,
         };
         services.store.settle_by_channel(id, effect.number, verdict).await?;
     }
@@ -162,6 +162,7 @@ fn found(answer: Reconciled) -> (LookResult, String) {
     match answer {
         Reconciled::Accepted { evidence } => (LookResult::Found, evidence),
         Reconciled::NotAccepted { evidence } | Reconciled::NotKnown { evidence } => (LookResult::Nothing, evidence),
+        Reconciled::NotAsked { reason } => (LookResult::Failed, reason),
     }
 }
 
