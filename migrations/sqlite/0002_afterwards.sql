@@ -2,6 +2,9 @@
 -- copies, deletions. SQLite cannot change a constraint, so the tables with new words in theirs are made again, children first.
 
 alter table jobs add column about_job blob references jobs (id) on delete cascade;
+-- A worker looks for the next one all the time, by its id: in an order that began with the phase it would read all that ended.
+drop index jobs_open;
+create index jobs_open on jobs (id) where finished_at is null;
 create index jobs_about on jobs (about_job, id) where about_job is not null;
 
 alter table reports add column withdrawn_at text;
@@ -81,7 +84,8 @@ alter table new_messages rename to messages;
 
 create unique index effects_one_message_per_recipient on effects (job_id, target) where kind = 'email';
 create unique index effects_one_withdrawal on effects (job_id) where kind = 'withdrawal';
-create index effects_open on effects (changed_at) where outcome in ('in_flight', 'in_doubt', 'unconfirmed');
+-- In the order of the list, so that nothing else is read for it, and an empty list costs nothing.
+create index effects_open on effects (changed_at, job_id, number) where outcome in ('in_flight', 'in_doubt', 'unconfirmed');
 create index effects_by_time on effects (changed_at, job_id, number);
 create index effects_by_message_id on effects (message_id) where message_id is not null;
 create unique index attempts_one_live on attempts (job_id, number)
@@ -120,7 +124,7 @@ create index decisions_of_effect on decisions (job_id, number, id);
 -- The history of effects is only ever added to. What is older than the horizon, and whose job is deleted, may go: the horizon
 -- follows the settings, and nothing else deletes. These fire after the row's own constraints, which therefore speak first.
 create table horizon (
-    only integer primary key check (only = 1),
+    id integer primary key check (id = 1),
     keep_from text not null
 ) strict;
 insert into horizon values (1, '');

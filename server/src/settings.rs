@@ -252,6 +252,9 @@ impl Settings {
             looks.push(Arc::new(LogFile::new(settings).context("[mail.log] cannot work")?));
         }
         if let Some(settings) = &self.mail.archive {
+            if self.mail.smtp.as_ref().is_none_or(|smtp| smtp.archive.is_none()) {
+                bail!("[mail.archive] cannot work without mail.smtp.archive, the address that its copies are sent to.");
+            }
             looks.push(Arc::new(Archive::new(settings).context("[mail.archive] cannot work")?));
         }
         if let Some(settings) = &self.mail.bounces {
@@ -324,7 +327,7 @@ mod tests {
     fn every_place_that_is_written_down_is_looked_at() {
         assert!(load("").expect("settings").looks().expect("looks").is_empty());
         let all = format!(
-            "[mail.archive]\n{MAILBOX}[mail.bounces]\n{MAILBOX}folder = \"Bounces\"\n\
+            "[mail.smtp]\nhost = \"mx.e.org\"\nfrom = \"s@e.org\"\narchive = \"archive@e.org\"\n[mail.archive]\n{MAILBOX}[mail.bounces]\n{MAILBOX}folder = \"Bounces\"\n\
              [mail.log]\npath = \"/var/log/mail.log\"\nformat = \"postfix\"\n"
         );
         let looks = load(&all).expect("settings").looks().expect("looks");
@@ -343,6 +346,7 @@ mod tests {
             (format!("[mail.archive]\n{MAILBOX}fodler = \"x\"\n"), "fodler"),
             ("[mail.log]\npath = \"/var/log/mail.log\"\nformat = \"sendmail\"\n".into(), "sendmail"),
             ("[mail.log]\npath = \"mail.log\"\nformat = \"exim\"\n".into(), "[mail.log]"),
+            (format!("[mail.archive]\n{MAILBOX}"), "mail.smtp.archive"),
             (format!("[mail.bounces]\n{MAILBOX}security = \"plain\"\n"), "[mail.bounces]"),
         ] {
             let error = load(&text).and_then(|settings| settings.looks()).err().expect("must be refused");

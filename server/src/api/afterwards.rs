@@ -73,6 +73,8 @@ fn done<T>(result: Done<T>) -> Result<T, Problem> {
         Said::NotSure => Problem::bad_request(
             "The first message may have been accepted. Say \"may_duplicate\": true if a second one is wanted all the same.",
         ),
+        // Its sentence is about a form.
+        Said::MovedOn => Problem::conflict("The record does not allow this, or not any more. Nothing was changed."),
         _ => Problem::conflict(said.sentence()),
     })
 }

@@ -28,8 +28,10 @@ use uuid::Uuid;
 pub type Done<T> = Result<Result<T, Said>, DeskError>;
 
 /// A text that somebody must write, without the blanks around it. Browsers send CRLF for what they counted as one character.
+/// Other control characters say nothing, and not every database can store them.
 fn text(typed: &str, longest: u32) -> Result<String, Said> {
-    let text = typed.trim().replace("\r\n", "\n");
+    let text = typed.replace("\r\n", "\n").replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), " ");
+    let text = text.trim().to_owned();
     if text.is_empty() {
         Err(Said::ReasonMissing)
     } else if text.chars().nth(longest as usize).is_some() {
@@ -76,7 +78,9 @@ pub(super) fn second_copy(record: &Record, effect: &Effect, mailings: &[Record])
         && !record.job.is_withdrawn()
         && effect.attempts > 0
         && matches!(effect.outcome, Outcome::Unconfirmed | Outcome::NotDone);
-    let same = |mailing: &&Record| mailing.row.spec.task == Task::SecondCopy { about: record.row.id, number };
+    // By its Message-ID, which a copy of a copy has as well.
+    let message_id = record.message_ids.get(&number);
+    let same = |mailing: &&Record| mailing.message_ids.values().any(|id| Some(id) == message_id);
     let made = mailings.iter().filter(same).count();
     let under_way = mailings.iter().filter(same).any(|mailing| !mailing.job.phase.is_final());
     let accepted = |email: &Effect| matches!(email.outcome, Outcome::Done | Outcome::Unconfirmed);
@@ -263,5 +267,6 @@ mod tests {
         assert_eq!(text("It was\r\na trial.", 15), Ok("It was\na trial.".into()));
         assert_eq!(text("It was\r\na trial.", 14), Err(Said::ReasonTooLong));
         assert_eq!(text(" \r\n ", 14), Err(Said::ReasonMissing));
+        assert_eq!(text("a\0b\u{1b}c\r\n\0", 14), Ok("a b c".into()));
     }
 }

@@ -8,8 +8,7 @@ use super::{
 };
 use crate::{
     id::JobId,
-    job::Services,
-    mail::channel::Asking,
+    job::reconcile::places,
     store::{
         Attempt, Decision, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord, LookRecord, LookResult, Message,
     },
@@ -193,14 +192,7 @@ impl Desk {
     }
 
     async fn look_plan(&self, job: JobId, number: u32, reader: &Reader) -> Result<LookPlan, DeskError> {
-        let Services { looks, channel, .. } = self.services.as_ref();
-        let mut places: Vec<String> = looks.iter().map(|look| look.name().to_owned()).collect();
-        if channel.asking() == Asking::Sparingly {
-            places.push(channel.name().to_owned());
-        }
-        if channel.key_header("").is_some() {
-            places.push(format!("{}, by the message's key", channel.name()));
-        }
+        let places = places(&self.services);
         let next = if places.is_empty() { None } else { self.store().next_look_for(job, number).await? };
         Ok(LookPlan { next: next.map(|at| moment(at, reader.zone)), places })
     }

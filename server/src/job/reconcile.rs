@@ -86,15 +86,36 @@ pub(super) async fn unconfirmed_emails(services: &Services, id: JobId) -> Result
         let verdict = match services.channel.reconcile(&outgoing).await {
             Reconciled::Accepted { evidence } => Verdict::Done(evidence),
             Reconciled::NotAccepted { evidence } => Verdict::NotDone(NotDone::BrokenOff, evidence),
-            Reconciled::NotKnown { .. } => continue,
+            Reconciled::NotKnown { .. } | Reconciled::NotAsked { .. } => continue,
         };
         services.store.settle_by_channel(id, effect.number, verdict).await?;
     }
     Ok(())
 }
 
+/// Where an unconfirmed e-mail is looked for, as screens call it.
+pub fn places(services: &Services) -> Vec<String> {
+    let channel: &dyn Channel = services.channel.as_ref();
+    let mut places: Vec<String> = services.looks.iter().map(|look| look.name().to_owned()).collect();
+    if channel.asking() == Asking::Sparingly {
+        places.push(channel.name().to_owned());
+    }
+    if channel.key_header("").is_some() {
+        places.push(by_key(channel));
+    }
+    places
+}
+
+fn by_key(channel: &dyn Channel) -> String {
+    format!("{}, by the message's key", channel.name())
+}
+
 /// Makes the looks that are due.
 pub async fn due_looks(services: &Services) {
+    // Without a place no look is ever made, and every e-mail would be due for ever.
+    if places(services).is_empty() {
+        return;
+    }
     let due = match services.store.due_looks().await {
         Ok(due) => due,
         Err(error) => return tracing::warn!(%error, "the looks that are due could not be listed"),
@@ -130,8 +151,7 @@ async fn look_everywhere(services: &Services, due: &DueLook) -> Result<(), Store
         return Ok(());
     }
     if may_hand_over_again(services, due, &message).await? {
-        let place = format!("{}, by the message's key", channel.name());
-        recorded(services, due, &place, async { found(channel.ask_again(&message).await) }).await?;
+        recorded(services, due, &by_key(channel), async { found(channel.ask_again(&message).await) }).await?;
     }
     Ok(())
 }
@@ -142,6 +162,7 @@ fn found(answer: Reconciled) -> (LookResult, String) {
     match answer {
         Reconciled::Accepted { evidence } => (LookResult::Found, evidence),
         Reconciled::NotAccepted { evidence } | Reconciled::NotKnown { evidence } => (LookResult::Nothing, evidence),
+        Reconciled::NotAsked { reason } => (LookResult::Failed, reason),
     }
 }
 

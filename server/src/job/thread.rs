@@ -37,6 +37,8 @@ impl Work {
             || self.say(words::waiting_until_ended(what)).await? && self.see_the_end(&mut running, end).await;
         let became = if ended {
             words::ended_after_the_cancel(what)
+        } else if self.halt.shutdown.is_cancelled() {
+            format!("The {what} had not ended when the program was shut down; it was abandoned")
         } else {
             format!("The {what} had not ended {} s after its start; it was abandoned", longest.as_secs_f64())
         };
@@ -152,6 +154,14 @@ mod tests {
             history.into_iter().map(|(_, entry)| entry).collect()
         }
 
+        /// Until the history says that the job waits for the operation.
+        async fn waits_for(&self, operation: &mut (impl Future<Output = Result<bool, StepError>> + Unpin)) {
+            tokio::select! {
+                early = operation => panic!("the operation has not ended, but: {early:?}"),
+                () = self.told("Waiting until the reading of budget.pdf has ended; it cannot be interrupted") => {}
+            }
+        }
+
         /// Waits until the history's last entry is this one.
         async fn told(&self, last: &str) {
             let mut bus = self.work.services.store.bus().subscribe();
@@ -181,10 +191,7 @@ mod tests {
         let mut bench = Bench::new().await;
         let mut ended = Box::pin(bench.begin(LONG));
         bench.cancel().await;
-        tokio::select! {
-            early = &mut ended => panic!("the operation has not ended, but: {early:?}"),
-            () = bench.told("Waiting until the reading of budget.pdf has ended; it cannot be interrupted") => {}
-        }
+        bench.waits_for(&mut ended).await;
         let record = bench.work.services.store.job(bench.work.claim.id).await.expect("it works").expect("the job exists");
         assert_eq!(record.job.phase, Phase::Stopping);
         bench.release.send(()).expect("the operation still runs");
@@ -200,6 +207,19 @@ mod tests {
         bench.cancel().await;
         assert!(matches!(ended.await, Err(StepError::Stopped)));
         let last = "The reading of budget.pdf had not ended 0.5 s after its start; it was abandoned";
+        assert_eq!(bench.history().await.last().map(String::as_str), Some(last));
+        bench.release.send(()).expect("the operation still runs");
+    }
+
+    #[tokio::test]
+    async fn a_shutdown_ends_the_wait_of_a_cancel_and_says_so() {
+        let mut bench = Bench::new().await;
+        let mut ended = Box::pin(bench.begin(LONG));
+        bench.cancel().await;
+        bench.waits_for(&mut ended).await;
+        bench.work.halt.shutdown.cancel();
+        assert!(matches!(ended.await, Err(StepError::Stopped)));
+        let last = "The reading of budget.pdf had not ended when the program was shut down; it was abandoned";
         assert_eq!(bench.history().await.last().map(String::as_str), Some(last));
         bench.release.send(()).expect("the operation still runs");
     }

@@ -203,6 +203,11 @@ pub enum Reconciled {
         /// What was tried.
         evidence: String,
     },
+    /// The channel could not be asked.
+    NotAsked {
+        /// Why not.
+        reason: String,
+    },
 }
 
 /// How often a channel may be asked about an earlier attempt.

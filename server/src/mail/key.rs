@@ -46,9 +46,10 @@ impl KeyHeader {
     }
 }
 
-/// Whether a key that lives for `life` from the first attempt on is certainly still recognised.
+/// Whether a key that lives for `life` from the first attempt on is certainly still recognised. An attempt that is still to
+/// come says that the clock was set back, and then nobody knows how old the key is.
 pub fn recognised(life: TimeDelta, first_attempt: DateTime<Utc>, now: DateTime<Utc>) -> bool {
-    first_attempt + (life - MARGIN.min(life / 2)) > now
+    first_attempt <= now && first_attempt + (life - MARGIN.min(life / 2)) > now
 }
 
 /// The journal of a message that is handed over again: the record says already that it may have been accepted.
@@ -105,6 +106,7 @@ mod tests {
         assert!(recognised(day, first, first));
         assert!(recognised(day, first, first + TimeDelta::hours(23) - TimeDelta::seconds(1)));
         assert!(!recognised(day, first, first + TimeDelta::hours(23)));
+        assert!(!recognised(day, first, first - TimeDelta::seconds(1)), "the clock was set back");
         assert!(recognised(TimeDelta::hours(1), first, first + TimeDelta::minutes(29)), "half of a short life is used");
         assert!(!recognised(TimeDelta::hours(1), first, first + TimeDelta::minutes(30)));
     }

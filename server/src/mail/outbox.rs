@@ -123,7 +123,7 @@ impl Channel for Outbox {
             Ok((Withdrawn::NoTrace, None)) => {
                 Reconciled::NotKnown { evidence: format!("there is no {file}, but no trace of the attempt either") }
             }
-            Err(error) => Reconciled::NotKnown { evidence: format!("the outbox folder could not be read: {error}") },
+            Err(error) => Reconciled::NotAsked { reason: format!("the outbox folder could not be read: {error}") },
         }
     }
 }

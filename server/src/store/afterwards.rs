@@ -4,7 +4,7 @@
 //! Each is one transaction: the contract's transition, the decision in the words of the person who took it, and the history.
 
 use super::{
-    Store, StoreError,
+    JobTx, Store, StoreError,
     db::{Tx, read, within},
     record::Record,
 };
@@ -37,7 +37,7 @@ pub enum Ruling {
 impl Ruling {
     const ALL: [Self; 6] = [Self::Accepted, Self::NotAccepted, Self::SendAgain, Self::AccountNow, Self::Withdraw, Self::Delete];
 
-    /// The name under which it is stored and exported.
+    /// The name under which it is stored.
     pub fn name(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
@@ -96,6 +96,9 @@ pub enum Mailing {
     Withdrawn,
 }
 
+/// How many effects are forgotten in one transaction: nobody's Cancel should wait for a clean-up.
+const FORGET_AT_ONCE: i64 = 200;
+
 /// The beginning of a query that needs the job `$1` with the mailings about it, and about those.
 macro_rules! with_family {
     ($rest:literal) => {
@@ -113,6 +116,14 @@ struct DecisionColumns {
     by_email: String,
     decision: String,
     reason: String,
+}
+
+impl JobTx {
+    /// Whether the report of this job, or the one that this mailing is about, is taken back.
+    pub async fn is_withdrawn(&mut self) -> Result<bool, StoreError> {
+        let id = self.row().id;
+        is_withdrawn(&mut self.tx, id).await
+    }
 }
 
 impl Store {
@@ -185,9 +196,13 @@ impl Store {
 
     /// Deletes a job with everything that it has made, and the mailings about it. Its effects stay in the history.
     ///
-    /// Refused while it, or a mailing about it, has not ended or has an unconfirmed e-mail.
+    /// Refused while it, or a mailing about it, has not ended or has an unconfirmed e-mail. A mailing is not deleted by itself:
+    /// its report's page tells by it who has got what.
     pub async fn delete_job(&self, id: JobId, by: &str, why: &str) -> Result<Option<()>, StoreError> {
         let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
+        if change.row().spec.task.about().is_some() {
+            return Err(Refusal::OutOfOrder("a mailing is deleted with its report").into());
+        }
         let busy: bool = within!(change.tx, conn => {
             sqlx::query_scalar(with_family!(
                 "select exists (select 1 from jobs join family on family.id = jobs.id where jobs.id <> $1 and finished_at is null)
@@ -299,27 +314,40 @@ impl Store {
 
     /// Forgets effects that nothing has happened to since `keep_from` and whose job is deleted. Returns how many.
     pub async fn forget_effects(&self, keep_from: DateTime<Utc>) -> Result<u64, StoreError> {
-        let mut tx = self.db.begin().await?;
-        within!(tx, conn => sqlx::query("update horizon set keep_from = $1").bind(keep_from).execute(conn).await)?;
         let mut forgotten = 0;
-        for text in [
-            "delete from messages where (job_id, number) in (select job_id, number from effects where changed_at < $1
-                 and not exists (select 1 from jobs where jobs.id = effects.job_id))",
-            "delete from decisions where (job_id, number) in (select job_id, number from effects where changed_at < $1
-                 and not exists (select 1 from jobs where jobs.id = effects.job_id))",
-            "delete from looks where (job_id, number) in (select job_id, number from effects where changed_at < $1
-                 and not exists (select 1 from jobs where jobs.id = effects.job_id))",
-            "delete from attempts where (job_id, number) in (select job_id, number from effects where changed_at < $1
-                 and not exists (select 1 from jobs where jobs.id = effects.job_id))",
-            "delete from history where (job_id, effect) in (select job_id, number from effects where changed_at < $1
-                 and not exists (select 1 from jobs where jobs.id = effects.job_id))",
-            "delete from effects where changed_at < $1 and not exists (select 1 from jobs where jobs.id = effects.job_id)",
-        ] {
-            forgotten =
-                within!(tx, conn => sqlx::query(text).bind(keep_from).execute(conn).await.map(|done| done.rows_affected()))?;
+        loop {
+            // Found without the database's write lock: among all that is old, most belongs to jobs that are still there.
+            let found: Vec<(JobId, i64)> = read!(self.db, conn => {
+                sqlx::query_as(
+                    "select job_id, number from effects
+                     where changed_at < $1 and not exists (select 1 from jobs where jobs.id = effects.job_id) limit $2",
+                )
+                .bind(keep_from).bind(FORGET_AT_ONCE)
+                .fetch_all(conn)
+                .await
+            })?;
+            if found.is_empty() {
+                return Ok(forgotten);
+            }
+            let mut tx = self.db.begin().await?;
+            within!(tx, conn => sqlx::query("update horizon set keep_from = $1").bind(keep_from).execute(conn).await)?;
+            for (job, number) in found {
+                for text in [
+                    "delete from messages where job_id = $1 and number = $2",
+                    "delete from decisions where job_id = $1 and number = $2",
+                    "delete from looks where job_id = $1 and number = $2",
+                    "delete from attempts where job_id = $1 and number = $2",
+                    "delete from history where job_id = $1 and effect = $2",
+                ] {
+                    within!(tx, conn => sqlx::query(text).bind(job).bind(number).execute(conn).await)?;
+                }
+                forgotten += within!(tx, conn => {
+                    sqlx::query("delete from effects where job_id = $1 and number = $2").bind(job).bind(number).execute(conn).await
+                })?
+                .rows_affected();
+            }
+            tx.commit().await?;
         }
-        tx.commit().await?;
-        Ok(forgotten)
     }
 }
 

@@ -287,7 +287,7 @@ impl Store {
         Ok(read!(self.db, conn => {
             sqlx::query_as(
                 "select id, version from jobs where finished_at is null
-                 union all select id, version from (select id, version from jobs order by id desc limit 50)",
+                 union all select id, version from (select id, version from jobs order by id desc limit 50) as newest",
             )
             .fetch_all(conn)
             .await

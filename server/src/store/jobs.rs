@@ -289,7 +289,7 @@ impl Store {
             sqlx::query_scalar(
                 "select min(at) from (
                      select lease_expires_at as at from jobs where finished_at is null
-                     union all select hold_until from jobs where finished_at is null and lease_owner is null)",
+                     union all select hold_until from jobs where finished_at is null and lease_owner is null) as due",
             )
             .fetch_one(conn)
             .await

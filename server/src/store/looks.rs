@@ -8,7 +8,7 @@ use super::{
     error::one_row,
 };
 use crate::id::JobId;
-use app::contract::{Refusal, Verdict};
+use app::contract::{Outcome, Refusal, Verdict};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::FromRow;
 
@@ -46,7 +46,7 @@ pub enum LookResult {
 impl LookResult {
     const ALL: [Self; 3] = [Self::Found, Self::Nothing, Self::Failed];
 
-    /// The name under which it is stored and exported.
+    /// The name under which it is stored.
     pub fn name(self) -> &'static str {
         match self {
             Self::Found => "found",
@@ -80,21 +80,20 @@ impl Store {
     /// The looks that are due now.
     pub async fn due_looks(&self) -> Result<Vec<DueLook>, StoreError> {
         let now = self.clock.now();
-        Ok(self.next_looks().await?.into_iter().filter(|(at, _)| *at <= now).map(|(_, look)| look).collect())
+        Ok(self.next_looks(None).await?.into_iter().filter(|(at, _)| *at <= now).map(|(_, look)| look).collect())
     }
 
     /// When the next look is due.
     pub async fn next_look(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
-        Ok(self.next_looks().await?.into_iter().map(|(at, _)| at).min())
+        Ok(self.next_looks(None).await?.into_iter().map(|(at, _)| at).min())
     }
 
     /// When the next look for this e-mail is due, if it is unconfirmed and looks are left.
     pub async fn next_look_for(&self, job: JobId, number: u32) -> Result<Option<DateTime<Utc>>, StoreError> {
-        let looks = self.next_looks().await?;
-        Ok(looks.into_iter().find(|(_, look)| look.job == job && look.number == number).map(|(at, _)| at))
+        Ok(self.next_looks(Some((job, number))).await?.pop().map(|(at, _)| at))
     }
 
-    async fn next_looks(&self) -> Result<Vec<(DateTime<Utc>, DueLook)>, StoreError> {
+    async fn next_looks(&self, only: Option<(JobId, u32)>) -> Result<Vec<(DateTime<Utc>, DueLook)>, StoreError> {
         // The list of outcomes is that of an index: without it every round would read the whole history.
         let rows: Vec<(JobId, i64, DateTime<Utc>, i64)> = read!(self.db, conn => {
             sqlx::query_as(
@@ -105,9 +104,11 @@ impl Store {
                  where outcome in ('in_flight', 'in_doubt', 'unconfirmed') and outcome = 'unconfirmed' and kind = 'email'
                    and (select count(distinct round) from looks
                         where looks.job_id = effects.job_id and looks.number = effects.number) < $2
+                   and ($3 is null or (job_id = $3 and number = $4))
                  order by changed_at limit $1",
             )
             .bind(AT_ONCE).bind(i64::try_from(LOOK_AFTER.len()).unwrap_or(i64::MAX))
+            .bind(only.map(|(job, _)| job)).bind(only.map(|(_, number)| i64::from(number)))
             .fetch_all(conn)
             .await
         })?;
@@ -119,13 +120,15 @@ impl Store {
         Ok(rows.into_iter().filter_map(next).collect())
     }
 
-    /// Writes down that a look is made. Says no where another worker makes it already.
+    /// Writes down that a look is made. Says no where another worker makes it already, and where nothing is left to look for:
+    /// a round of looks takes long, and what was due at its beginning may be settled by now.
     pub async fn begin_look(&self, look: &DueLook, place: &str) -> Result<bool, StoreError> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let rows = within!(tx, conn => {
             sqlx::query(
-                "insert into looks (job_id, number, round, place, began_at) values ($1, $2, $3, $4, $5)
+                "insert into looks (job_id, number, round, place, began_at)
+                 select job_id, number, $3, $4, $5 from effects where job_id = $1 and number = $2 and outcome = 'unconfirmed'
                  on conflict (job_id, number, round, place) do nothing",
             )
             .bind(look.job).bind(i64::from(look.number)).bind(i64::from(look.round)).bind(place).bind(now)
@@ -172,8 +175,12 @@ impl Store {
         if result == LookResult::Found {
             match change.job.reconcile(look.number, Verdict::Done(format!("{evidence} ({place})"))) {
                 Ok(()) => change.note_on(look.number, format!("Found by a look at the {place}")),
-                // Somebody has brought the evidence meanwhile; the look stays on record beside it.
-                Err(Refusal::OutOfOrder(_)) => {}
+                // Somebody has settled it meanwhile, and that stays. Proof of the contrary stands beside it.
+                Err(Refusal::OutOfOrder(_)) => {
+                    if change.job.effect(look.number).is_some_and(|effect| effect.outcome == Outcome::NotDone) {
+                        change.note_on(look.number, format!("A look at the {place} found it all the same: {evidence}"));
+                    }
+                }
                 Err(refusal) => return Err(refusal.into()),
             }
         }

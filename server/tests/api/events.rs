@@ -18,6 +18,9 @@ fn job_event(version: i64) -> Event {
     Event { name: "job".into(), id: Some(version), data: format!("{{\"version\":{version}}}") }
 }
 
+/// A transition that would end a job.
+type Transition = fn(&mut Job) -> Result<(), Refusal>;
+
 #[tokio::test]
 async fn the_first_event_is_the_version_that_there_is() {
     let site = Site::new().await;
@@ -109,7 +112,7 @@ async fn a_job_ends_once_on_its_stream_and_in_its_history() {
         assert!(seen.is_sorted_by(|a, b| a < b) && seen.last() == Some(&version), "{end}: {seen:?}");
 
         // Whoever wants to end it now comes too late.
-        let again: [fn(&mut Job) -> Result<(), Refusal>; 3] =
+        let again: [Transition; 3] =
             [|job| job.complete_step(1, StepKind::Email), |job| job.fail(1, "again"), |job| job.account(1)];
         for commit in again {
             assert_eq!(refusal(instance.change(id, commit).await), Refusal::LeaseLost, "{end}");

@@ -275,6 +275,19 @@ async fn a_correction_whose_worker_dies_in_the_dark_is_found_in_the_outbox() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_report_that_is_withdrawn_between_two_attempts_at_its_second_copy_does_not_go_out() {
+    let (instance, server, first, id) = waiting_copy(Script { rcpt: Hold(b"450 later\r\n"), ..Script::default() }).await;
+    let worker = Running::start(instance.services_with_smtp(server.port));
+    server.reached().await;
+    instance.store.withdraw_report(first.row.id, ADA, "wrong month").await.unwrap().unwrap();
+    server.release();
+    let record = instance.wait_for_end(id).await;
+    worker.stop().await;
+    assert_eq!(headline(&record.job), "Failed while e-mailing the second copy. Second copy not sent");
+    assert_eq!(server.commits(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_report_that_is_withdrawn_while_its_second_copy_waits_does_not_go_out() {
     let (instance, server, first, id) = waiting_copy(Script::default()).await;
     instance.store.withdraw_report(first.row.id, ADA, "wrong month").await.unwrap().unwrap();

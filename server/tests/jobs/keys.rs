@@ -56,7 +56,7 @@ async fn a_lost_answer_is_asked_for_again_and_no_second_message_is_made() {
     assert_eq!((handed_over(&api), api.taken().len()), (2, 1));
     let looks = instance.store.looks(id, 2).await.unwrap();
     let results: Vec<_> = looks.iter().map(|look| look.end.clone().unwrap().1).collect();
-    assert_eq!(results, [LookResult::Nothing, LookResult::Found]);
+    assert_eq!(results, [LookResult::Failed, LookResult::Found]);
     assert!(looks[1].end.as_ref().is_some_and(|(_, _, text)| text.contains(&api.taken()[0].id)), "{looks:?}");
 }
 

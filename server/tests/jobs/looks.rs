@@ -184,6 +184,23 @@ async fn a_find_settles_and_nobody_looks_any_longer() {
     assert!(instance.store.decisions(id, 2).await.unwrap().is_empty(), "nobody has decided anything");
 }
 
+/// A round takes as long as its slowest place, and a message must not be handed over again after a person has settled it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_settled_during_a_round_is_not_looked_for_any_more() {
+    let (instance, first) = doubtful().await;
+    instance.clock.advance(TimeDelta::seconds(1));
+    let second = instance.ended(&[(ANNA, unanswered())]).await;
+    instance.clock.advance(TimeDelta::minutes(1));
+    let place = Place::slow(&instance, Vec::new());
+    let services = services(&instance, &[&place]);
+    let round = tokio::spawn(async move { due_looks(&services).await });
+    place.begun().await;
+    instance.store.settle_by_person(second, 2, false, "admin@example.org", "nothing came").await.unwrap().unwrap();
+    place.may_end.add_permits(2);
+    timeout(PATIENCE, round).await.expect("the round ends").unwrap();
+    assert_eq!((place.asked(), looks(&instance, first).await.len(), looks(&instance, second).await.len()), (1, 1, 0));
+}
+
 #[tokio::test]
 async fn a_place_that_fails_does_not_hinder_the_others() {
     let (instance, id) = doubtful().await;
@@ -272,6 +289,8 @@ async fn a_find_after_a_person_has_settled_stays_on_record_and_changes_nothing()
     assert_eq!((email.outcome, email.not_done), (Outcome::NotDone, Some(NotDone::Attested)));
     let end = looks(&instance, id).await[0].end.clone().unwrap();
     assert_eq!((end.1, end.2.as_str()), (LookResult::Found, "seen as message 7"));
+    let history = instance.store.effect(id, 2).await.unwrap().unwrap().history;
+    assert_eq!(history.last().unwrap().1, "A look at the slow archive found it all the same: seen as message 7");
 }
 
 /// A second copy has the Message-ID of the first, so what is found may be either.

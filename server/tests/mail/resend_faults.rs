@@ -227,6 +227,7 @@ fn the_outcome_is_never_better_or_worse_than_the_proof() {
             Some(Reconciled::Accepted { .. }) => "accepted",
             Some(Reconciled::NotAccepted { .. }) => "not accepted",
             Some(Reconciled::NotKnown { .. }) => "not known",
+            Some(Reconciled::NotAsked { .. }) => "not asked",
         };
         if case.name.parse::<u16>().is_ok_and(|status| !matches!(case.expected, NotAccepted(..)) && !matches!(status, 408 | 409))
         {

@@ -316,10 +316,12 @@ async fn a_message_that_the_service_lists_was_accepted_and_not_finding_it_proves
         Reconciled::Accepted { evidence } => evidence.ends_with("id 00000000-0000-4000-8000-000000000001"),
         Reconciled::NotKnown { .. } => false,
         Reconciled::NotAccepted { .. } => panic!("a list proves no absence"),
+        Reconciled::NotAsked { reason } => panic!("the list can be read: {reason}"),
     };
     assert!(found(listed(usual, vec![Taken(Close)], 0).await));
     assert!(found(listed(usual, vec![Taken(Close)], 150).await), "on the second page");
     assert!(!found(listed(usual, vec![Begun(Close)], 1).await));
     assert!(!found(listed(Account { keeps_message_ids: false, ..usual }, vec![Taken(Close)], 1).await));
-    assert!(!found(listed(Account { may_list: false, ..usual }, vec![Taken(Close)], 1).await));
+    let unread = listed(Account { may_list: false, ..usual }, vec![Taken(Close)], 1).await;
+    assert!(matches!(&unread, Reconciled::NotAsked { reason } if reason.contains("401")), "{unread:?}");
 }

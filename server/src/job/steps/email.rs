@@ -24,7 +24,8 @@ use tokio::time::sleep;
 /// Runs the step.
 pub async fn run(work: &Work) -> Result<(), StepError> {
     render_messages(work).await?;
-    reconcile::unconfirmed_emails(&work.services, work.claim.id).await?;
+    // Asking starts nothing, but a service may be slow to answer, and a Cancel must not wait for that.
+    work.unless_stopped(Box::pin(reconcile::unconfirmed_emails(&work.services, work.claim.id))).await??;
     for pause in std::iter::once(Duration::ZERO).chain(work.services.mail_pauses.iter().copied()) {
         let waiting: Vec<u32> =
             record(work).await?.job.emails().filter(|email| email.may_begin()).map(|email| email.number).collect();
@@ -52,9 +53,6 @@ async fn render_messages(work: &Work) -> Result<(), StepError> {
     let record = record(work).await?;
     let total = record.job.emails().count();
     if record.job.kind == JobKind::SecondCopy {
-        if services.store.is_withdrawn(work.claim.id).await? {
-            return Err(StepError::Failed("The report was withdrawn before its link went out again.".into()));
-        }
         return work.progress(0, total).await;
     }
     let notices = notices(services, &record).await?.ok_or_else(|| {
@@ -85,6 +83,10 @@ async fn render_messages(work: &Work) -> Result<(), StepError> {
 async fn send(work: &Work, number: u32) -> Result<(), StepError> {
     work.check()?;
     let mut change = work.change().await?;
+    // With the attempt's intent: rounds of attempts take minutes, and the report may be withdrawn between two.
+    if change.job.kind == JobKind::SecondCopy && change.is_withdrawn().await? {
+        return Err(StepError::Failed("The report was withdrawn before its link went out again.".into()));
+    }
     change.job.begin_effect(work.claim.epoch, number)?;
     let effect = change.job.effect(number).cloned().ok_or(Refusal::OutOfOrder("no such effect"))?;
     change.commit().await?;

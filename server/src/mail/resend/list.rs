@@ -46,9 +46,9 @@ pub(super) async fn look_for(service: &Service, message_id: &str) -> Reconciled 
                 service.peer
             ),
         },
-        Ok(Err(why)) => Reconciled::NotKnown { evidence: format!("the list of {} could not be read: {why}", service.peer) },
-        Err(_) => Reconciled::NotKnown {
-            evidence: format!("the list of {} could not be read within {} s", service.peer, limit.as_secs()),
+        Ok(Err(why)) => Reconciled::NotAsked { reason: format!("the list of {} could not be read: {why}", service.peer) },
+        Err(_) => Reconciled::NotAsked {
+            reason: format!("the list of {} could not be read within {} s", service.peer, limit.as_secs()),
         },
     }
 }
