@@ -35,6 +35,9 @@ pub struct MailboxSettings {
     pub max_seconds: u64,
 }
 
+/// The longest time-out: an hour. The looks for all e-mails are made one after the other.
+const MAX_SECONDS: u64 = 3600;
+
 fn inbox() -> String {
     "INBOX".to_owned()
 }
@@ -85,9 +88,9 @@ pub enum SettingsError {
     /// A value that cannot stand in a quoted string of IMAP.
     #[error("{0} is empty or has characters that cannot be sent. Use letters, digits and signs of ASCII.")]
     Unsendable(&'static str),
-    /// A time-out of nothing.
-    #[error("{0} is 0, so nothing could ever be found. Give at least 1.")]
-    ZeroTimeout(&'static str),
+    /// A time-out of nothing, or one that is none.
+    #[error("{0} must be from 1 to {MAX_SECONDS}: with 0 nothing could ever be found, and a look must end.")]
+    Timeout(&'static str),
     /// The extra CA file or the system's certificates cannot be used.
     #[error("TLS cannot be set up: {0}.")]
     Tls(String),
@@ -138,8 +141,8 @@ impl MailboxSettings {
             }
         }
         for (name, seconds) in [("idle_seconds", self.idle_seconds), ("max_seconds", self.max_seconds)] {
-            if seconds == 0 {
-                return Err(SettingsError::ZeroTimeout(name));
+            if !(1..=MAX_SECONDS).contains(&seconds) {
+                return Err(SettingsError::Timeout(name));
             }
         }
         Ok(())
@@ -178,6 +181,7 @@ mod tests {
         assert!(wrong(|s| s.password = Secret::new("")).contains("password"));
         assert!(wrong(|s| s.folder = "Entwürfe".into()).contains("folder"));
         assert!(wrong(|s| s.idle_seconds = 0).contains("idle_seconds"));
+        assert!(wrong(|s| s.max_seconds = u64::MAX).contains("max_seconds"));
     }
 
     #[test]
