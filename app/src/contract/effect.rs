@@ -122,6 +122,11 @@ impl Effect {
         }
     }
 
+    /// Whether it may have happened without proof of it. A person's word that it did not is no proof either.
+    pub fn may_have_happened(&self) -> bool {
+        self.outcome == Outcome::Unconfirmed || self.not_done == Some(NotDone::Attested)
+    }
+
     pub(super) fn begin(&mut self, epoch: Epoch) {
         self.outcome = Outcome::InFlight;
         self.not_done = None;

@@ -89,7 +89,7 @@ pub(super) fn second_copy(record: &Record, effect: &Effect, mailings: &[Record])
         number,
         request_key: mailing_key(record.row.id, &format!("second copy of {number}"), made),
         to: record.targets.get(&number).cloned().unwrap_or_default(),
-        may_duplicate: effect.outcome == Outcome::Unconfirmed || copied,
+        may_duplicate: effect.may_have_happened() || copied,
     })
 }
 

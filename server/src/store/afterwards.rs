@@ -382,7 +382,7 @@ async fn mailing_recipients(
     if copies.under_way {
         return Ok(Err(Mailing::OnItsWay));
     }
-    if !sure && (email.outcome == Outcome::Unconfirmed || copies.may_be_accepted) {
+    if !sure && (email.may_have_happened() || copies.may_be_accepted) {
         return Ok(Err(Mailing::MayDuplicate));
     }
     // A message that was never rendered cannot be sent again byte for byte.

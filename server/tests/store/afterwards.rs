@@ -62,6 +62,11 @@ async fn a_person_says_what_became_of_an_e_mail_and_what_they_saw() {
         assert_eq!(instance.store.settle_by_person(JobId::new(), 2, true, ADMIN, "no such job").await.unwrap(), None);
         assert_eq!(instance.record(id).await.job, record.job);
         assert_eq!(instance.store.decisions(id, 2).await.unwrap().len(), 1);
+
+        // A person's word is no proof: a second copy may still be a double.
+        let again = Task::SecondCopy { about: id, number: 2 };
+        let expected = if was_accepted { Mailing::Accepted } else { Mailing::MayDuplicate };
+        assert_eq!(instance.store.order_mailing(RequestKey::new(), again, ADMIN, "she waits", false).await.unwrap(), expected);
     }
 }
 

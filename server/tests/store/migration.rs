@@ -163,7 +163,7 @@ async fn what_the_new_version_does_is_possible_with_old_rows() {
     let settled = store.job(ENDED).await.unwrap().unwrap().job.effect(2).cloned().unwrap();
     assert_eq!((settled.outcome, settled.not_done), (Outcome::NotDone, Some(NotDone::Attested)));
     let task = server::job::Task::SecondCopy { about: ENDED, number: 2 };
-    let copy = store.order_mailing(RequestKey::new(), task, "ada@example.org", "why", false).await.unwrap();
+    let copy = store.order_mailing(RequestKey::new(), task, "ada@example.org", "why", true).await.unwrap();
     assert!(matches!(copy, server::store::Mailing::Job(_)), "a message may be there twice: {copy:?}");
     store.withdraw_report(ENDED, "ada@example.org", "wrong").await.unwrap().unwrap();
 

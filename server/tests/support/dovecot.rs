@@ -117,7 +117,8 @@ impl Dovecot {
             if greets(clear, &dovecot.folder.path().display().to_string()).await {
                 return Some(dovecot);
             }
-            tokio::task::yield_now().await;
+            // It says nothing when it is ready; asking all the time would keep it from getting there.
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     }
 
