@@ -238,7 +238,11 @@ async fn an_effect_is_told_with_its_looks_and_decisions() {
     assert_eq!(told["decisions"][0]["at"]["iso"], "2026-07-01T08:01:00.000Z");
     assert_eq!((&told["decisions"][0]["by"], &told["decisions"][0]["decision"]), (&json!("you"), &json!("It was not accepted")));
     assert_eq!(told["plan"], json!(null));
-    assert_eq!((&told["second_copy"]["may_duplicate"], &told["second_copy"]["to"]), (&json!(true), &json!(BERT)), "a word is no proof");
+    assert_eq!(
+        (&told["second_copy"]["may_duplicate"], &told["second_copy"]["to"]),
+        (&json!(true), &json!(BERT)),
+        "a word is no proof"
+    );
     admin.send("PUT", &format!("{path}/decision"), r#"{"accepted": true, "seen": "x"}"#).await.problem(409);
     for text in
         [told.to_string(), admin.get(&format!("/api/v1/jobs/{id}")).await.text, admin.get("/admin/effects.csv").await.text]

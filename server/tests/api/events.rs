@@ -18,9 +18,6 @@ fn job_event(version: i64) -> Event {
     Event { name: "job".into(), id: Some(version), data: format!("{{\"version\":{version}}}") }
 }
 
-/// A transition that would end a job.
-type Transition = fn(&mut Job) -> Result<(), Refusal>;
-
 #[tokio::test]
 async fn the_first_event_is_the_version_that_there_is() {
     let site = Site::new().await;
@@ -80,6 +77,8 @@ async fn a_whole_job_can_be_followed_to_its_end() {
     assert_eq!(versions.last(), Some(&record.row.version));
 }
 
+type Commit = fn(&mut Job) -> Result<(), Refusal>;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_ends_once_on_its_stream_and_in_its_history() {
     const ENDS: [&str; 3] = ["Cancelled", "Finished", "Failed"];
@@ -112,8 +111,7 @@ async fn a_job_ends_once_on_its_stream_and_in_its_history() {
         assert!(seen.is_sorted_by(|a, b| a < b) && seen.last() == Some(&version), "{end}: {seen:?}");
 
         // Whoever wants to end it now comes too late.
-        let again: [Transition; 3] =
-            [|job| job.complete_step(1, StepKind::Email), |job| job.fail(1, "again"), |job| job.account(1)];
+        let again: [Commit; 3] = [|job| job.complete_step(1, StepKind::Email), |job| job.fail(1, "again"), |job| job.account(1)];
         for commit in again {
             assert_eq!(refusal(instance.change(id, commit).await), Refusal::LeaseLost, "{end}");
         }

@@ -160,11 +160,15 @@ async fn two_programs_on_one_database_send_each_message_once() {
     smtp.reached().await;
     // The second one starts, looks for the jobs of dead workers, and has to leave this one alone.
     let second = home.serve(&[]).await;
+    let mut jobs = Vec::new();
     for n in 0..6 {
         let key = format!("report {n}");
         let (id, same) = tokio::join!(first.order(&token, &key, ONE), second.order(&token, &key, ONE));
         assert_eq!(id, same, "an order that comes to both is one job");
-        assert_eq!(second.end_of(&token, &id).await["headline"], ACCEPTED);
+        jobs.push(id);
+    }
+    for id in &jobs {
+        assert_eq!(second.end_of(&token, id).await["headline"], ACCEPTED);
     }
     assert_eq!(second.job(&token, &slow).await["headline"], "E-mailing the link (0 of 1)");
     smtp.release();
