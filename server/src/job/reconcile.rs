@@ -1,10 +1,10 @@
 //! Finds out what became of unconfirmed e-mails.
 //!
-//! A channel that can prove it at no cost (the outbox) is asked again and again. Where the answer of a mail server was lost, the places
-//! that may know are looked at on a schedule, and every look is kept as evidence; not having seen a message proves nothing, so
-//! only a find or a person settles. A service that recognises a message by its key is given the same message once more: it
-//! answers as it did the first time. No memory is needed: a crash in the middle, or a place that is out of order for a while,
-//! costs nothing.
+//! A channel that can prove it at no cost (the outbox) is asked again and again. Where the answer of a mail server was lost,
+//! the places that may know are looked at on a schedule, and every look is kept as evidence; not having seen a message proves
+//! nothing, so only a find or a person settles. A service that recognises a message by its key is given the same message once
+//! more: it answers as it did the first time. No memory is needed: a crash in the middle, or a place that is out of order for
+//! a while, costs nothing.
 
 use super::{
     Services,
