@@ -159,6 +159,8 @@ where
         return Err(SummarizeError::Stopped);
     };
     match ended {
+        // The end and the cancel may come together; the cancel counts.
+        _ if cancel.is_cancelled() => Err(SummarizeError::Stopped),
         Ok(result) => result.ok_or(SummarizeError::Stopped),
         Err(fault) => {
             tracing::error!(error = %fault, "a summarizer's computation broke down");
