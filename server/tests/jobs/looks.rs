@@ -39,6 +39,17 @@ struct Place {
     /// Looks that have begun, and those that may end.
     begun: Semaphore,
     may_end: Semaphore,
+    /// Looks that have ended or were dropped.
+    left: Semaphore,
+}
+
+/// Tells that a look is over, however it ends.
+struct Leaving<'a>(&'a Semaphore);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.add_permits(1);
+    }
 }
 
 impl Place {
@@ -50,6 +61,7 @@ impl Place {
             asked: Mutex::default(),
             begun: Semaphore::new(0),
             may_end: Semaphore::new(Semaphore::MAX_PERMITS),
+            left: Semaphore::new(0),
         })
     }
 
@@ -64,6 +76,10 @@ impl Place {
         timeout(PATIENCE, self.begun.acquire()).await.expect("a look begins").expect("open").forget();
     }
 
+    async fn left(&self) {
+        timeout(PATIENCE, self.left.acquire()).await.expect("a look is over").expect("open").forget();
+    }
+
     fn asked(&self) -> usize {
         self.asked.lock().unwrap().len()
     }
@@ -76,6 +92,7 @@ impl Look for Place {
     }
 
     async fn look(&self, wanted: &Wanted) -> Finding {
+        let _leaving = Leaving(&self.left);
         self.asked.lock().unwrap().push((self.clock.now(), wanted.clone()));
         self.begun.add_permits(1);
         self.may_end.acquire().await.expect("open").forget();
@@ -259,6 +276,7 @@ async fn a_worker_that_dies_in_a_look_leaves_its_trace_and_the_next_round_is_mad
     let worker = Running::start(services.clone());
     place.begun().await;
     worker.kill().await;
+    place.left().await;
     let kept = looks(&instance, id).await;
     assert_eq!(kept.iter().map(|look| (look.round, look.end.is_some())).collect::<Vec<_>>(), [(1, false)]);
     assert_eq!(outcome(&instance, id).await, Outcome::Unconfirmed);

@@ -1,6 +1,11 @@
 //! Workers on an instance, with the channel and the summarizer that a test needs, and ways to end them.
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use server::{
     extract::Limits,
@@ -72,6 +77,8 @@ impl Instance {
 pub struct Running {
     task: JoinHandle<()>,
     shutdown: CancellationToken,
+    /// Every task of the worker has a share of them.
+    services: Weak<Services>,
 }
 
 impl Running {
@@ -86,8 +93,10 @@ impl Running {
 
     pub fn start_with(services: Services, options: WorkerOptions) -> Self {
         let shutdown = CancellationToken::new();
-        let task = tokio::spawn(Worker::new(Arc::new(services), options).run(shutdown.clone()));
-        Self { task, shutdown }
+        let services = Arc::new(services);
+        let shares = Arc::downgrade(&services);
+        let task = tokio::spawn(Worker::new(services, options).run(shutdown.clone()));
+        Self { task, shutdown, services: shares }
     }
 
     /// Tells it to shut down.
@@ -101,9 +110,16 @@ impl Running {
         timeout(PATIENCE, self.task).await.expect("a worker stops").expect("a worker does not panic");
     }
 
-    /// Ends it in the middle of whatever it does, as a crash would.
+    /// Ends it in the middle of whatever it does, as a crash would, and waits until nothing of it is left: its tasks are dropped
+    /// on other threads, and one of them could still act after the test has gone on.
     pub async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.is_err_and(|error| error.is_cancelled()), "it was still at work");
+        let gone = async {
+            while self.services.strong_count() > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(PATIENCE, gone).await.expect("nothing of a killed worker is left");
     }
 }
