@@ -119,14 +119,15 @@ impl Desk {
             view.about = Some(AboutView { title, path: format!("/jobs/{about}"), text });
             return Ok(());
         }
+        // Until then there is nothing to look up, and a running job's page reads it all the time.
+        if !job.phase.is_final() {
+            return Ok(());
+        }
         let mailings = self.store().mailings_about(id).await?;
         view.mailings = mailings.iter().map(|mailing| mailing_line(mailing, reader)).collect();
         if job.is_withdrawn() {
             view.withdrawn = self.store().report_of_job(id).await?.as_ref().and_then(|report| withdrawn(report, reader));
             view.report_path = None;
-        }
-        if !job.phase.is_final() {
-            return Ok(());
         }
         let written_to = self.store().written_to(record).await?;
         let corrections = mailings.iter().filter(|mailing| mailing.job.kind == JobKind::Correction).count();

@@ -76,6 +76,14 @@ fn answer(done: Done<()>, path: &str) -> Result<Redirect, Problem> {
     Ok(back(path, done?.err()))
 }
 
+/// To the job of the mailing that was ordered, or back to the one that it would have been about.
+fn mailed(done: Done<JobId>, about: JobId) -> Result<Redirect, Problem> {
+    Ok(match done? {
+        Ok(mailing) => back(&job_path(mailing), None),
+        Err(said) => back(&job_path(about), Some(said)),
+    })
+}
+
 fn job_path(id: JobId) -> String {
     format!("/jobs/{id}")
 }
@@ -120,10 +128,7 @@ async fn correct(
     form: Sent<Correction>,
 ) -> Result<Redirect, Problem> {
     let (id, Form(form)) = (parse_id::<JobId>(&id)?, form?);
-    Ok(match desk.correct(&who, id, key(&form.key)?, &form.text).await? {
-        Ok(mailing) => back(&job_path(mailing), None),
-        Err(said) => back(&job_path(id), Some(said)),
-    })
+    mailed(desk.correct(&who, id, key(&form.key)?, &form.text).await, id)
 }
 
 async fn send_again(
@@ -133,11 +138,8 @@ async fn send_again(
     form: Sent<SecondCopy>,
 ) -> Result<Redirect, Problem> {
     let (id, Form(form)) = (parse_id::<JobId>(&id)?, form?);
-    let sent = desk.send_again(&who, id, parse_id(&number)?, key(&form.key)?, &form.why, form.sure.is_some()).await?;
-    Ok(match sent {
-        Ok(mailing) => back(&job_path(mailing), None),
-        Err(said) => back(&job_path(id), Some(said)),
-    })
+    let number = parse_id(&number)?;
+    mailed(desk.send_again(&who, id, number, key(&form.key)?, &form.why, form.sure.is_some()).await, id)
 }
 
 async fn decide(
