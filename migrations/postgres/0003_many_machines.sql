@@ -1,0 +1,21 @@
+-- Several machines on one database, files outside of it, and copies that were restored from a backup.
+
+-- Null: the bytes are in the row. Otherwise they are in the file store under this key, and `bytes` is empty.
+alter table uploads add column stored_as text;
+
+-- A job that was open in a backup when that was restored. Nobody here knows what happened to it afterwards, so that nothing of
+-- it goes on by itself until a person says so; null for all others.
+alter table jobs add column set_aside_at timestamptz;
+
+-- Who is at work, for the limit of jobs for each person; which leases may have run out; which holds end by themselves.
+create index jobs_at_work on jobs (owner_id) where lease_owner is not null;
+create index jobs_leases on jobs (lease_expires_at) where lease_expires_at is not null;
+create index jobs_holds on jobs (hold_until) where hold_until is not null;
+
+-- The newest migration that a program must know to work with this database. A migration that only adds leaves it as it is, so
+-- that programs of two versions work side by side while machines are brought up to date one after the other.
+create table compatibility (
+    id bigint primary key check (id = 1),
+    oldest_migration bigint not null
+);
+insert into compatibility values (1, 3);
