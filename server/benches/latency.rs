@@ -13,8 +13,8 @@ use server::{
     mail::outbox::Outbox,
     people::{EmailAddress, Role, first_admin::FirstAdmin, password::PasswordHash},
     settings::{Settings, SummarizerChoice},
-    source::{Folder, Place},
-    store::{NewUser, Record, Store},
+    source::{self, Folder},
+    store::{NewUser, Place, Record, Store},
     summarizer::{ModelSettings, Provider},
 };
 use std::{
@@ -58,7 +58,9 @@ fn main() {
 
 async fn office(summarizer: SummarizerChoice) -> Office {
     let dir = tempfile::tempdir().expect("a folder");
-    let store = Store::open(&dir.path().join("bench.sqlite3"), Arc::new(SystemClock), "bench.test").await.expect("a store");
+    let store = Store::open(&Place::Sqlite(dir.path().join("bench.sqlite3")), Arc::new(SystemClock), "bench.test")
+        .await
+        .expect("a store");
     let email = EmailAddress::parse("bench@example.org").expect("an address");
     let made = store.create_user(&email, Role::User, &PasswordHash::unusable(), chrono_tz::UTC).await.expect("a user");
     let NewUser::Created(owner) = made else { panic!("the store is new") };
@@ -95,7 +97,7 @@ impl Office {
             sources: vec![SourceSpec {
                 id: "docs".into(),
                 name: "Docs".into(),
-                place: Place::whole(Folder { name: "Docs".into(), root: self.documents.clone() }),
+                place: source::Place::whole(Folder { name: "Docs".into(), root: self.documents.clone() }),
             }],
             recipients: vec!["anna@example.org".into()],
             instructions: None,

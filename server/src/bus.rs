@@ -4,18 +4,31 @@
 //! first and reads after, and looks again from time to time, because another process may have written too.
 
 use crate::id::JobId;
-use tokio::sync::broadcast;
+use app::contract::{Job, Phase};
+use tokio::sync::broadcast::{self, error::RecvError};
+use uuid::Uuid;
 
 /// A job's record has a new version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobChanged {
     pub id: JobId,
     pub version: i64,
+    /// Whether a worker may take the job now.
+    pub waits: bool,
+}
+
+/// What is announced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// One job.
+    Job(JobChanged),
+    /// Announcements of other processes may have been missed: anything may have changed.
+    Anything,
 }
 
 /// The process's bulletin board.
 #[derive(Debug, Clone)]
-pub struct Bus(broadcast::Sender<JobChanged>);
+pub struct Bus(broadcast::Sender<News>);
 
 impl Default for Bus {
     fn default() -> Self {
@@ -23,25 +36,70 @@ impl Default for Bus {
     }
 }
 
+impl JobChanged {
+    /// The change that gave this record this version.
+    pub fn of(id: JobId, version: i64, job: &Job) -> Self {
+        let waits = matches!(job.phase, Phase::Queued | Phase::Running) && !job.leased && !job.is_held();
+        Self { id, version, waits }
+    }
+
+    /// The text that another process is told. `origin` is the process that it comes from.
+    pub fn to_message(self, origin: Uuid) -> String {
+        format!("{origin} {} {} {}", self.id, self.version, if self.waits { "waits" } else { "busy" })
+    }
+
+    /// Reads such a text; `None` if another version of the program has another form of it.
+    pub fn from_message(message: &str) -> Option<(Uuid, Self)> {
+        let mut words = message.split(' ');
+        let origin = words.next()?.parse().ok()?;
+        let (id, version) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some((origin, Self { id, version, waits: words.next()? == "waits" }))
+    }
+}
+
 impl Bus {
     /// Tells everybody who listens; nobody listening is fine.
-    pub fn publish(&self, change: JobChanged) {
-        let _ = self.0.send(change);
+    pub fn publish(&self, news: News) {
+        let _ = self.0.send(news);
     }
 
     /// Listens from now on.
-    pub fn subscribe(&self) -> broadcast::Receiver<JobChanged> {
+    pub fn subscribe(&self) -> broadcast::Receiver<News> {
         self.0.subscribe()
     }
 }
 
 /// Waits until something about `id` may have changed, or messages were missed.
-pub async fn changed(receiver: &mut broadcast::Receiver<JobChanged>, id: JobId) {
+pub async fn changed(receiver: &mut broadcast::Receiver<News>, id: JobId) {
+    until(receiver, |change| change.id == id).await;
+}
+
+/// Waits until there may be a job that a worker can take.
+pub async fn work_waits(receiver: &mut broadcast::Receiver<News>) {
+    until(receiver, |change| change.waits).await;
+}
+
+async fn until(receiver: &mut broadcast::Receiver<News>, matters: impl Fn(JobChanged) -> bool) {
     loop {
         match receiver.recv().await {
-            Ok(change) if change.id != id => {}
-            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
-            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+            Ok(News::Job(change)) if !matters(change) => {}
+            Ok(_) | Err(RecvError::Lagged(_)) => return,
+            Err(RecvError::Closed) => std::future::pending().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_read_as_it_was_written() {
+        let origin = Uuid::new_v4();
+        for waits in [true, false] {
+            let change = JobChanged { id: JobId::new(), version: 7, waits };
+            assert_eq!(JobChanged::from_message(&change.to_message(origin)), Some((origin, change)));
+        }
+        assert_eq!(JobChanged::from_message("2 something else"), None);
     }
 }

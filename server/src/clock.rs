@@ -7,6 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub trait Clock: Send + Sync + 'static {
     /// The current instant.
     fn now(&self) -> DateTime<Utc>;
+
+    /// Whether other machines have clocks that show something else.
+    fn is_of_this_machine(&self) -> bool {
+        false
+    }
 }
 
 /// A shared clock.
@@ -20,6 +25,10 @@ impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "the one place that asks the machine")]
     fn now(&self) -> DateTime<Utc> {
         Utc::now().trunc_subsecs(6)
+    }
+
+    fn is_of_this_machine(&self) -> bool {
+        true
     }
 }
 

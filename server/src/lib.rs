@@ -1,5 +1,9 @@
 //! The server of Recount: pages, API, worker and command line over one store. `app` holds what the browser knows as well.
 
+// Support for tests is shared with tests/, which know this crate by its name.
+#[cfg(test)]
+extern crate self as server;
+
 pub mod api;
 pub mod bus;
 pub mod cli;

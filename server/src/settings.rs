@@ -31,6 +31,8 @@ pub const FILE: &str = "recount.toml";
 pub struct Settings {
     /// Where people reach the server, such as `https://recount.example.org`. Links in e-mails begin with it.
     pub public_url: Option<String>,
+    /// `postgres://…` or the path of an SQLite file; without it the database is a file in the data folder.
+    pub database: Option<String>,
     /// Folders that reports may be made from.
     pub sources: Vec<SourceSetting>,
     pub mail: MailSettings,
@@ -129,14 +131,17 @@ impl Default for UploadSettings {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkerSettings {
+    /// Jobs at once in one process.
     pub concurrency: usize,
+    /// Jobs of one person at once, on all machines together.
+    pub per_person: u32,
     pub lease_seconds: u32,
     pub grace_seconds: u32,
 }
 
 impl Default for WorkerSettings {
     fn default() -> Self {
-        Self { concurrency: 4, lease_seconds: 15, grace_seconds: 20 }
+        Self { concurrency: 4, per_person: 3, lease_seconds: 15, grace_seconds: 20 }
     }
 }
 

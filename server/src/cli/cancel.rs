@@ -1,7 +1,7 @@
 //! `recount cancel`: the Cancel button of the terminal.
 
 use super::{DataFolder, open_store};
-use crate::{id::JobId, settings::Settings};
+use crate::id::JobId;
 use anyhow::bail;
 use app::contract::{CancelAnswer, headline, waiting_for};
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ impl Cancel {
         let Ok(id) = self.id.parse::<JobId>() else {
             bail!("\"{}\" is not the id of a job. It looks like 0192f3c4-7d1e-7a55-8000-000000000000.", self.id);
         };
-        let store = open_store(&self.data.path, &Settings::load(&self.data.path)?).await?;
+        let store = open_store(&self.data, &self.data.settings()?).await?;
         let Some((answer, record)) = store.cancel_job(id, "the command line").await? else {
             bail!("There is no job {id} in {}.", self.data.path.display());
         };

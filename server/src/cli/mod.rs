@@ -1,27 +1,23 @@
 //! The command line. Whoever can write to the data folder is its administrator, so these commands ask for no password.
 
+mod background;
 mod cancel;
 mod demo;
 mod people;
 mod report;
 mod serve;
+mod worker;
 
 use crate::{
     clock::{SharedClock, SystemClock},
     desk::Desk,
     job::{MAIL_PAUSES, Services},
     settings::Settings,
-    store::Store,
+    store::{Place, Store},
 };
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use std::{
-    fs::DirBuilder,
-    os::unix::fs::DirBuilderExt,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    sync::Arc,
-};
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::PathBuf, process::ExitCode, sync::Arc};
 use tracing_subscriber::EnvFilter;
 
 /// Recount: monthly reports that account for themselves.
@@ -36,6 +32,8 @@ pub struct Cli {
 enum Command {
     /// Serve the pages and the API, and work on jobs.
     Serve(serve::Serve),
+    /// Work on jobs, without pages: for further machines on the same database.
+    Worker(worker::Worker),
     /// Make one report and wait for it. Ctrl-C cancels. Exit: 0 finished, 1 failed, 2 something unconfirmed, 3 cancelled.
     Report(report::Report),
     /// Cancel a job.
@@ -54,6 +52,24 @@ pub struct DataFolder {
     /// The data folder: database, outbox and recount.toml.
     #[arg(long = "data", value_name = "DIR", default_value = "data", env = "RECOUNT_DATA")]
     pub path: PathBuf,
+    /// The database, as <postgres://user:password@host/name> or as the path of an SQLite file [default: a file in the data folder].
+    #[arg(long, value_name = "URL", env = "RECOUNT_DATABASE", hide_env_values = true)]
+    database: Option<String>,
+}
+
+impl DataFolder {
+    /// The settings in the folder.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        Settings::load(&self.path)
+    }
+
+    /// Where the database is: as the command says, or else the settings.
+    pub fn database(&self, settings: &Settings) -> anyhow::Result<Place> {
+        match self.database.as_ref().or(settings.database.as_ref()) {
+            Some(text) => Ok(text.parse()?),
+            None => Ok(Place::Sqlite(self.path.join("recount.sqlite3"))),
+        }
+    }
 }
 
 impl Cli {
@@ -63,6 +79,10 @@ impl Cli {
             Command::Serve(serve) => {
                 log("info");
                 serve.run().await
+            }
+            Command::Worker(worker) => {
+                log("info");
+                worker.run().await
             }
             Command::Report(report) => {
                 log("error");
@@ -91,29 +111,28 @@ fn log(default: &str) {
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
 }
 
-/// Makes the data folder and opens its database.
-pub async fn open_store(data: &Path, settings: &Settings) -> anyhow::Result<Store> {
+/// Makes the data folder and opens the database.
+pub async fn open_store(data: &DataFolder, settings: &Settings) -> anyhow::Result<Store> {
+    let folder = &data.path;
     // Documents and messages are in it: nobody else on the machine needs to read them.
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
-        .create(data)
-        .with_context(|| format!("the data folder {} cannot be made", data.display()))?;
-    let path = data.join("recount.sqlite3");
+        .create(folder)
+        .with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
+    let place = data.database(settings)?;
     let clock: SharedClock = Arc::new(SystemClock);
     let sender = settings.sender()?;
-    Store::open(&path, clock, sender.email.domain())
-        .await
-        .with_context(|| format!("the database {} cannot be opened", path.display()))
+    Store::open(&place, clock, sender.email.domain()).await.with_context(|| format!("the database {place} cannot be opened"))
 }
 
 /// Opens everything that a desk needs.
-pub async fn open_desk(data: &Path, settings: Settings, public_url: &str) -> anyhow::Result<Desk> {
+pub async fn open_desk(data: &DataFolder, settings: Settings, public_url: &str) -> anyhow::Result<Desk> {
     let store = open_store(data, &settings).await?;
     let services = Services {
         store,
         summarizer: settings.summarizer()?,
-        channel: settings.channel(data)?,
+        channel: settings.channel(&data.path)?,
         sender: settings.sender()?,
         public_url: public_url.trim_end_matches('/').to_owned(),
         limits: settings.limits(),

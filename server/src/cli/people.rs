@@ -6,7 +6,6 @@ use crate::{
         EmailAddress, Role,
         password::{NewPassword, PasswordHash},
     },
-    settings::Settings,
     store::{NewUser, Store},
 };
 use anyhow::{Context, bail};
@@ -65,7 +64,7 @@ impl UserCommand {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let Self::Add(options) = self;
-        let store = open_store(&options.data.path, &Settings::load(&options.data.path)?).await?;
+        let store = open_store(&options.data, &options.data.settings()?).await?;
         add_user(&store, &options, password_from_stdin()?, &mut std::io::stdout()).await?;
         Ok(ExitCode::SUCCESS)
     }
@@ -75,7 +74,7 @@ impl TokenCommand {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let Self::Create(options) = self;
-        let store = open_store(&options.data.path, &Settings::load(&options.data.path)?).await?;
+        let store = open_store(&options.data, &options.data.settings()?).await?;
         create_token(&store, &options, &mut std::io::stdout()).await?;
         Ok(ExitCode::SUCCESS)
     }
@@ -225,7 +224,7 @@ mod tests {
     #[tokio::test]
     async fn a_token_needs_a_person() {
         let instance = Instance::new().await;
-        let data = DataFolder { path: "unused".into() };
+        let data = DataFolder { path: "unused".into(), database: None };
         let options = CreateToken { data, email: "bob@example.org".into(), name: "x".into() };
         let mut output = Vec::new();
         let error = create_token(&instance.store, &options, &mut output).await.unwrap_err();

@@ -6,7 +6,6 @@ use crate::{
     desk::{Desk, DeskError, Order, Ordered, with_ids},
     id::{JobId, RequestKey},
     job::{Worker, WorkerOptions},
-    settings::Settings,
     source::Folder,
 };
 use anyhow::{Context, bail};
@@ -65,9 +64,9 @@ const CANCELLED: u8 = 3;
 impl Report {
     /// Makes the job, works on it, and shows it until it has ended.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let settings = Settings::load(&self.data.path)?;
+        let settings = self.data.settings()?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| "http://127.0.0.1:3000".into());
-        let mut desk = open_desk(&self.data.path, settings, &public_url).await?;
+        let mut desk = open_desk(&self.data, settings, &public_url).await?;
         let sources: Vec<PathBuf> = self.sources.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
         if desk.folders.is_empty() {
             desk.folders = Arc::new(with_ids(sources.iter().map(|path| folder(path)).collect()));

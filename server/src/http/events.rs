@@ -3,7 +3,7 @@
 
 use super::{AppState, problem::Problem, session::SignedIn};
 use crate::{
-    bus::{JobChanged, changed},
+    bus::{News, changed},
     desk::{Desk, parse_id},
     id::JobId,
 };
@@ -49,7 +49,7 @@ struct Watch {
     desk: Desk,
     who: Viewer,
     id: JobId,
-    bus: Receiver<JobChanged>,
+    bus: Receiver<News>,
     shutdown: CancellationToken,
     seen: i64,
     ended: bool,

@@ -73,9 +73,9 @@ mod tests {
         id::RequestKey,
         job::{Hold, Services, Spec, Task, watch::Halt},
         mail::outbox::Outbox,
-        people::{EmailAddress, Role, password::PasswordHash},
+        people::{EmailAddress, Role, password::PasswordHash, testing::Database},
         settings::SummarizerChoice,
-        store::{Claim, NewUser, Store},
+        store::{Claim, ClaimTerms, NewUser, Store},
     };
     use chrono::{DateTime, TimeDelta};
     use std::sync::{Arc, mpsc};
@@ -90,6 +90,7 @@ mod tests {
         /// Dropping it ends the operation.
         release: mpsc::Sender<()>,
         operation: Option<mpsc::Receiver<()>>,
+        _database: Database,
         _folder: tempfile::TempDir,
     }
 
@@ -98,7 +99,8 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder for the test");
             let start = DateTime::from_timestamp(1_780_000_000, 0).expect("an instant of 2026");
             let clock = Arc::new(crate::clock::ManualClock::new(start));
-            let store = Store::open(&folder.path().join("test.db"), clock, "recount.test").await.expect("a new database");
+            let database = Database::new(folder.path());
+            let store = Store::open(&database.place, clock, "recount.test").await.expect("a new database");
             let email = EmailAddress::parse("ada@example.org").expect("an address");
             let new = store.create_user(&email, Role::User, &PasswordHash::unusable(), chrono_tz::Tz::UTC).await;
             let Ok(NewUser::Created(owner)) = new else { panic!("the database is new") };
@@ -115,7 +117,8 @@ mod tests {
                 task: Task::Report,
             };
             store.create_job(owner, RequestKey::new(), &spec).await.expect("the database works");
-            let claim = store.claim_job("worker", TimeDelta::seconds(15), None).await.expect("the database works");
+            let terms = ClaimTerms { lease: TimeDelta::seconds(15), per_person: None, only: None };
+            let claim = store.claim_job("worker", terms).await.expect("the database works");
             let claim: Claim = claim.expect("a job waits");
             let services = Arc::new(Services {
                 store,
@@ -131,7 +134,7 @@ mod tests {
             let halt = Halt { stop: token(), shutdown: token(), give_up: token() };
             let (release, operation) = mpsc::channel();
             let work = Arc::new(Work { services, claim, halt });
-            Self { work, release, operation: Some(operation), _folder: folder }
+            Self { work, release, operation: Some(operation), _database: database, _folder: folder }
         }
 
         /// Begins an operation that lasts until the test releases it.

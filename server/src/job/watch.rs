@@ -7,7 +7,7 @@ use crate::{
 };
 use chrono::TimeDelta;
 use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 /// How a claim's work is told to stop.
@@ -36,17 +36,29 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Watches a claim until `done`; fires `halt.stop` when its work must stop.
 pub async fn watch(store: Store, claim: Claim, lease: TimeDelta, halt: Halt, done: CancellationToken) {
     // Side by side: a heartbeat that waits for the database's writer must not keep the watcher from looking.
-    done.run_until_cancelled(async { tokio::join!(keep_alive(&store, &claim, lease, &halt), look_out(&store, &claim, &halt)) })
-        .await;
+    let both = Box::pin(async { tokio::join!(keep_alive(&store, &claim, lease, &halt), look_out(&store, &claim, &halt)) });
+    done.run_until_cancelled(both).await;
 }
 
+/// Prolongs the lease. Once that has failed for as long as a lease lasts, another worker may have the job, whatever is the
+/// matter with the database.
 async fn keep_alive(store: &Store, claim: &Claim, lease: TimeDelta, halt: &Halt) {
-    let every = (lease / 3).to_std().unwrap_or(LOOK);
-    let mut beat = interval_at(Instant::now() + every, every);
+    let lasts = lease.to_std().unwrap_or(LOOK);
+    let mut beat = interval_at(Instant::now() + lasts / 3, lasts / 3);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut held_until = Instant::now() + lasts;
     loop {
         beat.tick().await;
-        heed(store.heartbeat(claim.id, claim.epoch, lease).await, claim, halt);
+        let asked_at = Instant::now();
+        match timeout_at(held_until, store.heartbeat(claim.id, claim.epoch, lease)).await {
+            Ok(seen) => {
+                if seen.is_ok() {
+                    held_until = asked_at + lasts;
+                }
+                heed(seen, claim, halt);
+            }
+            Err(_) => halt.stop.cancel(),
+        }
     }
 }
 

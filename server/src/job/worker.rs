@@ -4,21 +4,30 @@
 //! again when a lease may have expired.
 
 use super::{Services, reconcile, run::run_claim, watch::Halt};
-use crate::{id::JobId, store::StoreError};
+use crate::{
+    bus::work_waits,
+    id::JobId,
+    store::{ClaimTerms, StoreError},
+};
 use chrono::TimeDelta;
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::{sync::broadcast::error::RecvError, task::JoinSet, time::sleep};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
+};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 /// How a worker works.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// Jobs at once.
+    /// Jobs at once in this process.
     pub concurrency: usize,
+    /// Jobs of one person at once, on all machines together; `None` for no limit.
+    pub per_person: Option<u32>,
     /// How long a claim holds without a sign of life.
     pub lease: TimeDelta,
     /// How long a shutdown waits for an answer of the mail server.
@@ -29,7 +38,7 @@ pub struct WorkerOptions {
 
 impl Default for WorkerOptions {
     fn default() -> Self {
-        Self { concurrency: 4, lease: TimeDelta::seconds(15), grace: Duration::from_secs(20), only: None }
+        Self { concurrency: 4, per_person: None, lease: TimeDelta::seconds(15), grace: Duration::from_secs(20), only: None }
     }
 }
 
@@ -42,6 +51,8 @@ pub struct Worker {
 
 /// The longest time between two looks for expired leases.
 const SWEEP: Duration = Duration::from_secs(5);
+/// The pause before the next sweep where something is overdue: somebody else may be at it.
+const SOON: Duration = Duration::from_millis(50);
 
 /// The jobs that this worker has a task for.
 #[derive(Debug, Clone, Default)]
@@ -88,16 +99,26 @@ impl Worker {
         let running = Running::default();
         let reconciling = AbortOnDropHandle::new(tokio::spawn(reconcile::run(self.services.clone(), shutdown.clone())));
         let mut bus = self.services.store.bus().subscribe();
+        let mut next_sweep = Instant::now();
         while !shutdown.is_cancelled() {
+            if next_sweep <= Instant::now() {
+                if let Err(error) = self.sweep(&running).await {
+                    tracing::error!(%error, "looking for dead workers and ended holds failed; trying again soon");
+                }
+                next_sweep = self.next_sweep().await;
+            }
             if let Err(error) = self.take_work(&mut jobs, &running, &shutdown, &give_up).await {
                 tracing::error!(%error, "looking for work failed; trying again soon");
             }
-            let pause = self.pause().await;
             tokio::select! {
                 () = shutdown.cancelled() => {}
-                Some(ended) = jobs.join_next() => report_panic(ended),
-                heard = bus.recv() => if let Err(RecvError::Closed) = heard { return },
-                () = sleep(pause) => {}
+                Some(ended) = jobs.join_next() => {
+                    report_panic(ended);
+                    // It may have begun a hold.
+                    next_sweep = self.next_sweep().await.min(next_sweep);
+                }
+                () = work_waits(&mut bus), if jobs.len() < self.options.concurrency => {}
+                () = sleep_until(next_sweep) => {}
             }
         }
         if let Err(error) = reconciling.await {
@@ -113,6 +134,18 @@ impl Worker {
         }
     }
 
+    /// Accounts for dead workers, and ends the holds whose time has come.
+    async fn sweep(&self, running: &Running) -> Result<(), StoreError> {
+        let store = &self.services.store;
+        for id in store.expired_leases().await? {
+            // A job of our own whose lease has run out (the machine slept) has a live task: its next heartbeat tells.
+            if !running.contains(id) {
+                self.recover(id).await;
+            }
+        }
+        store.end_due_holds().await
+    }
+
     async fn take_work(
         &self,
         jobs: &mut JoinSet<()>,
@@ -121,17 +154,11 @@ impl Worker {
         give_up: &CancellationToken,
     ) -> Result<(), StoreError> {
         let store = &self.services.store;
-        for id in store.expired_leases().await? {
-            // A job of our own whose lease has run out (the machine slept) has a live task: its next heartbeat tells.
-            if !running.contains(id) {
-                self.recover(id).await;
-            }
-        }
-        store.end_due_holds().await?;
+        let WorkerOptions { lease, per_person, only, .. } = self.options;
         while jobs.len() < self.options.concurrency {
-            let Some(claim) = store.claim_job(&self.name, self.options.lease, self.options.only).await? else { break };
+            let Some(claim) = store.claim_job(&self.name, ClaimTerms { lease, per_person, only }).await? else { break };
             let halt = Halt { stop: CancellationToken::new(), shutdown: shutdown.clone(), give_up: give_up.clone() };
-            let (services, lease, mark) = (self.services.clone(), self.options.lease, running.enter(claim.id));
+            let (services, mark) = (self.services.clone(), running.enter(claim.id));
             jobs.spawn(async move {
                 run_claim(services, claim, lease, halt).await;
                 drop(mark);
@@ -149,12 +176,11 @@ impl Worker {
         }
     }
 
-    /// How long nothing can happen that nobody announces.
-    async fn pause(&self) -> Duration {
-        let store = &self.services.store;
-        let Ok(Some(due)) = store.next_due().await else { return SWEEP };
-        let until = (due - store.clock().now() + TimeDelta::milliseconds(50)).to_std().unwrap_or(Duration::from_millis(50));
-        until.min(SWEEP)
+    /// When something may happen that nobody announces.
+    async fn next_sweep(&self) -> Instant {
+        let due = self.services.store.next_due().await.ok().flatten();
+        let pause = due.map(|left| (left + TimeDelta::milliseconds(50)).to_std().unwrap_or(SOON));
+        Instant::now() + pause.unwrap_or(SWEEP).min(SWEEP)
     }
 }
 

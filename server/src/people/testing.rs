@@ -9,10 +9,15 @@ use crate::{
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
 
+#[path = "../../tests/support/database.rs"]
+mod database;
+pub(crate) use database::Database;
+
 pub(crate) struct Instance {
     pub(crate) store: Store,
     pub(crate) clock: Arc<ManualClock>,
-    // Deletes the database when the test ends.
+    // They delete the database when the test ends.
+    _database: Database,
     _dir: tempfile::TempDir,
 }
 
@@ -21,8 +26,9 @@ impl Instance {
         let dir = tempfile::tempdir().expect("a folder for the test");
         let start = DateTime::from_timestamp(1_780_000_000, 0).expect("an instant of 2026");
         let clock = Arc::new(ManualClock::new(start));
-        let store = Store::open(&dir.path().join("test.db"), clock.clone(), "recount.test").await.expect("a new database");
-        Self { store, clock, _dir: dir }
+        let database = Database::new(dir.path());
+        let store = Store::open(&database.place, clock.clone(), "recount.test").await.expect("a new database");
+        Self { store, clock, _database: database, _dir: dir }
     }
 
     pub(crate) fn clock_now(&self) -> DateTime<Utc> {

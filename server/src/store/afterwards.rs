@@ -188,7 +188,7 @@ impl Store {
         let now = change.now;
         within!(change.tx, conn => {
             sqlx::query("update reports set withdrawn_at = $2, withdrawn_by = $3, withdrawn_why = $4 where job_id = $1")
-                .bind(id).bind(now).bind(by).bind(why).execute(conn).await
+                .bind(id).bind(now).bind(by).bind(why).execute(conn).await.map(drop)
         })?;
         change.commit().await?;
         Ok(Some(()))
@@ -228,7 +228,7 @@ impl Store {
             "delete from drafts where (owner_id, request_key) in (select owner_id, request_key from jobs where id = $1)",
             "delete from jobs where id = $1",
         ] {
-            within!(change.tx, conn => sqlx::query(text).bind(id).execute(conn).await)?;
+            within!(change.tx, conn => sqlx::query(text).bind(id).execute(conn).await.map(drop))?;
         }
         change.end(version).await?;
         Ok(Some(()))
@@ -261,6 +261,7 @@ impl Store {
         };
         let spec = change.row().spec.mailing(task.clone(), recipients);
         let (id, _) = self.create_job_within(&mut change.tx, owner, key, &spec).await?;
+        change.new_jobs.push(JobChanged { id, version: 1, waits: true });
         match &task {
             Task::SecondCopy { number, .. } => {
                 copy_message(&mut change.tx, about, *number, id, change.now).await?;
@@ -270,7 +271,6 @@ impl Store {
             Task::Correction { .. } | Task::Report => change.note(format!("{by} sends a correction: job {id}")),
         }
         change.commit().await?;
-        self.bus.publish(JobChanged { id, version: 1 });
         Ok(Mailing::Job(id))
     }
 
@@ -330,7 +330,7 @@ impl Store {
                 return Ok(forgotten);
             }
             let mut tx = self.db.begin().await?;
-            within!(tx, conn => sqlx::query("update horizon set keep_from = $1").bind(keep_from).execute(conn).await)?;
+            within!(tx, conn => sqlx::query("update horizon set keep_from = $1").bind(keep_from).execute(conn).await.map(drop))?;
             for (job, number) in found {
                 for text in [
                     "delete from messages where job_id = $1 and number = $2",
@@ -339,12 +339,12 @@ impl Store {
                     "delete from attempts where job_id = $1 and number = $2",
                     "delete from history where job_id = $1 and effect = $2",
                 ] {
-                    within!(tx, conn => sqlx::query(text).bind(job).bind(number).execute(conn).await)?;
+                    within!(tx, conn => sqlx::query(text).bind(job).bind(number).execute(conn).await.map(drop))?;
                 }
                 forgotten += within!(tx, conn => {
-                    sqlx::query("delete from effects where job_id = $1 and number = $2").bind(job).bind(number).execute(conn).await
-                })?
-                .rows_affected();
+                    sqlx::query("delete from effects where job_id = $1 and number = $2")
+                        .bind(job).bind(number).execute(conn).await.map(|done| done.rows_affected())
+                })?;
             }
             tx.commit().await?;
         }
@@ -467,6 +467,7 @@ pub(super) async fn insert_decision(tx: &mut Tx, job: JobId, number: u32, decisi
             .bind(&decision.reason)
             .execute(conn)
             .await
+            .map(drop)
     })?;
     Ok(())
 }

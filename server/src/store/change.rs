@@ -3,7 +3,7 @@
 //! Every change goes through [`JobTx`]: it loads the record under the database's write lock, a transition of the contract is
 //! applied to it, and `commit` stores what differs, with the history, under the condition that the record still has the
 //! version that was read. Cancel and every commit of a worker are therefore transactions on the same row, and one of the two
-//! comes first.
+//! comes first. On PostgreSQL the lock is the job's row, with that of the report's job for a mailing about it.
 
 use super::{
     Store, StoreError,
@@ -11,9 +11,11 @@ use super::{
     db::{Tx, within},
     error::one_row,
     record::{JobRow, Record, load},
+    relay::Announcer,
 };
 use crate::{
-    bus::{Bus, JobChanged},
+    bus::JobChanged,
+    clock::SharedClock,
     fail_point::{self, Commit},
     id::JobId,
     job::{Hold, Spec},
@@ -24,7 +26,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::HashMap;
 
 /// A change of one job under way.
-#[derive(Debug)]
 pub struct JobTx {
     pub(super) tx: Tx,
     pub(super) before: Record,
@@ -38,13 +39,22 @@ pub struct JobTx {
     /// Each with the number of the effect that it is about.
     notes: Vec<(Option<u32>, String)>,
     decisions: Vec<(u32, Decision)>,
-    bus: Bus,
+    /// Jobs that are made in the same transaction.
+    pub(super) new_jobs: Vec<JobChanged>,
+    clock: SharedClock,
+    announcer: Announcer,
 }
 
 impl Store {
     /// Opens a change of a job; `None` if there is no such job.
     pub async fn change_job(&self, id: JobId) -> Result<Option<JobTx>, StoreError> {
         let mut tx = self.db.begin().await?;
+        tx.lock_job(id).await?;
+        self.change_locked(tx, id).await
+    }
+
+    /// Opens a change of a job that `tx` has locked.
+    pub(super) async fn change_locked(&self, mut tx: Tx, id: JobId) -> Result<Option<JobTx>, StoreError> {
         let record = load(&mut tx, id).await?;
         Ok(record.map(|before| JobTx {
             tx,
@@ -56,7 +66,9 @@ impl Store {
             targets: HashMap::new(),
             notes: Vec::new(),
             decisions: Vec::new(),
-            bus: self.bus.clone(),
+            new_jobs: Vec::new(),
+            clock: self.clock.clone(),
+            announcer: self.announcer.clone(),
         }))
     }
 }
@@ -70,6 +82,11 @@ impl JobTx {
     /// Names the target of an effect that this change begins.
     pub fn name_target(&mut self, number: u32, target: String) {
         self.targets.insert(number, target);
+    }
+
+    /// The time that decides about leases.
+    pub(super) async fn lease_time(&mut self) -> Result<DateTime<Utc>, sqlx::Error> {
+        self.tx.lease_time(&*self.clock).await
     }
 
     /// Adds a sentence to the history.
@@ -98,11 +115,12 @@ impl JobTx {
     pub(super) async fn end(self, version: i64) -> Result<i64, StoreError> {
         let commit = Commit(&self.before.job, &self.job);
         fail_point::reach("before", commit).await;
-        self.tx.commit().await?;
-        fail_point::reach("after", commit).await;
+        let mut news = self.new_jobs;
         if version != self.before.row.version {
-            self.bus.publish(JobChanged { id: self.before.row.id, version });
+            news.push(JobChanged::of(self.before.row.id, version, &self.job));
         }
+        self.announcer.commit(self.tx, &news).await?;
+        fail_point::reach("after", commit).await;
         Ok(version)
     }
 
@@ -247,7 +265,7 @@ impl JobTx {
             if is_new {
                 query = query.bind(now);
             }
-            query.execute(conn).await
+            query.execute(conn).await.map(drop)
         })?;
         Ok(())
     }
@@ -336,6 +354,7 @@ pub(super) async fn insert_effect(
         .bind(spec.task.kind().name()).bind(&spec.title).bind(spec.month.to_string()).bind(owner_email).bind(now)
         .execute(conn)
         .await
+        .map(drop)
     })?;
     Ok(())
 }
@@ -350,7 +369,7 @@ pub(super) async fn remember(
 ) -> Result<(), StoreError> {
     within!(*tx, conn => {
         sqlx::query("insert into history (job_id, effect, at, entry) values ($1, $2, $3, $4)")
-            .bind(job).bind(effect.map(i64::from)).bind(at).bind(entry).execute(conn).await
+            .bind(job).bind(effect.map(i64::from)).bind(at).bind(entry).execute(conn).await.map(drop)
     })?;
     Ok(())
 }

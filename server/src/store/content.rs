@@ -73,7 +73,7 @@ impl JobTx {
     /// Forgets what an earlier, unfinished collection has left.
     pub async fn clear_documents(&mut self) -> Result<(), StoreError> {
         let id = self.row().id;
-        within!(self.tx, conn => sqlx::query("delete from documents where job_id = $1").bind(id).execute(conn).await)?;
+        within!(self.tx, conn => sqlx::query("delete from documents where job_id = $1").bind(id).execute(conn).await.map(drop))?;
         Ok(())
     }
 
@@ -94,6 +94,7 @@ impl JobTx {
                 .bind(state).bind(reason).bind(&document.text)
                 .execute(conn)
                 .await
+                .map(drop)
             })?;
         }
         Ok(())
@@ -103,7 +104,7 @@ impl JobTx {
     pub async fn insert_summary(&mut self, draft: &str) -> Result<(), StoreError> {
         let id = self.row().id;
         within!(self.tx, conn => {
-            sqlx::query("insert into summaries (job_id, draft) values ($1, $2)").bind(id).bind(draft).execute(conn).await
+            sqlx::query("insert into summaries (job_id, draft) values ($1, $2)").bind(id).bind(draft).execute(conn).await.map(drop)
         })?;
         Ok(())
     }
@@ -126,6 +127,7 @@ impl JobTx {
             .bind(id).bind(job).bind(title).bind(markdown).bind(html).bind(provenance).bind(now)
             .execute(conn)
             .await
+            .map(drop)
         })?;
         Ok(())
     }
@@ -142,6 +144,7 @@ impl JobTx {
             .bind(&message.sha256).bind(&message.bytes).bind(now)
             .execute(conn)
             .await
+            .map(drop)
         })?;
         Ok(())
     }

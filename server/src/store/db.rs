@@ -1,26 +1,104 @@
-//! The database. Every query is written once, as text that both SQLite and PostgreSQL understand; the macros `read!` and
-//! `within!` compile its body once for each driver. SQLite is the only driver so far: a second one is a variant here and an
-//! arm in the macros.
+//! The database: one SQLite file, or a PostgreSQL server that several machines share.
+//!
+//! Every query is written once, as text that both understand; the macros `read!` and `within!` compile its body once for each
+//! driver. What truly differs is in the few named functions of this file: how a transaction begins, which rows it locks, whose
+//! clock decides about leases, and how other processes are told.
+
+mod postgres;
 
 use super::StoreError;
+use crate::{bus::JobChanged, clock::Clock, id::JobId};
+use chrono::{DateTime, Utc};
+use postgres::PgTx;
+pub(super) use postgres::bounded;
 use sqlx::{
     Sqlite, SqlitePool, Transaction,
+    migrate::{MigrateError, Migrator},
+    postgres::{PgConnectOptions, PgPool},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use std::{path::Path, time::Duration};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+use uuid::Uuid;
+
+const SQLITE_MIGRATIONS: Migrator = sqlx::migrate!("../migrations/sqlite");
+const POSTGRES_MIGRATIONS: Migrator = sqlx::migrate!("../migrations/postgres");
+
+/// Where the database is.
+#[derive(Clone)]
+pub enum Place {
+    /// A file on this machine.
+    Sqlite(PathBuf),
+    /// A server.
+    Postgres(Box<PgConnectOptions>),
+}
+
+/// The text names no database.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("The database is written as postgres://user:password@host/name, or as the path of an SQLite file. {0}")]
+pub struct UnknownPlace(String);
+
+impl FromStr for Place {
+    type Err = UnknownPlace;
+
+    /// Reads `postgres://…` (RFC 3986, with the parameters of libpq) or a path.
+    fn from_str(text: &str) -> Result<Self, UnknownPlace> {
+        match text.split_once("://") {
+            Some(("postgres" | "postgresql", _)) => {
+                let options: PgConnectOptions = text.parse().map_err(|error: sqlx::Error| UnknownPlace(error.to_string()))?;
+                Ok(Self::Postgres(Box::new(options)))
+            }
+            Some((scheme, _)) => Err(UnknownPlace(format!("Recount does not know {scheme}://."))),
+            None if text.is_empty() => Err(UnknownPlace("It is empty.".into())),
+            None => Ok(Self::Sqlite(text.strip_prefix("sqlite:").unwrap_or(text).into())),
+        }
+    }
+}
+
+impl From<&Path> for Place {
+    fn from(path: &Path) -> Self {
+        Self::Sqlite(path.to_owned())
+    }
+}
+
+/// Without the password.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => path.display().fmt(f),
+            Self::Postgres(options) => {
+                let (host, port) = (options.get_host(), options.get_port());
+                write!(f, "{} on {host}:{port}", options.get_database().unwrap_or(options.get_username()))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 /// The open database.
 #[derive(Debug, Clone)]
 pub enum Db {
-    /// One file. SQLite has one writer at a time, so there is one connection for writing, and waiting for it happens in the
-    /// pool instead of in busy retries.
+    /// SQLite has one writer at a time, so there is one connection for writing, and waiting for it happens in the pool instead
+    /// of in busy retries.
     Sqlite { reader: SqlitePool, writer: SqlitePool },
+    /// Writers of different jobs do not wait for each other; those of the same job do ([`Tx::lock_job`]).
+    Postgres(PgPool),
 }
 
 /// An open transaction.
 #[derive(Debug)]
 pub enum Tx {
     Sqlite(Transaction<'static, Sqlite>),
+    Postgres(PgTx),
 }
 
 /// Runs a query outside a transaction: `read!(db, conn => query.fetch_all(conn).await)`.
@@ -28,17 +106,47 @@ macro_rules! read {
     ($db:expr, $conn:ident => $body:expr) => {
         match &$db {
             $crate::store::db::Db::Sqlite { reader: $conn, .. } => $body,
+            $crate::store::db::Db::Postgres(pool) => match pool.acquire().await {
+                Ok(mut connection) => {
+                    let result = {
+                        let $conn = &mut *connection;
+                        $crate::store::db::bounded(async { $body }).await
+                    };
+                    match result {
+                        Ok(result) => result,
+                        Err(late) => {
+                            // Nobody knows what such a connection is in the middle of.
+                            connection.close_on_drop();
+                            Err(late)
+                        }
+                    }
+                }
+                Err(unavailable) => Err(unavailable),
+            },
         }
     };
 }
 
-/// Runs a query inside a transaction: `within!(tx, conn => query.execute(conn).await)`.
+/// Runs a query inside a transaction: `within!(tx, conn => query.execute(conn).await.map(drop))`.
 macro_rules! within {
     ($tx:expr, $conn:ident => $body:expr) => {
         match &mut $tx {
             $crate::store::db::Tx::Sqlite(transaction) => {
                 let $conn = &mut **transaction;
                 $body
+            }
+            $crate::store::db::Tx::Postgres(transaction) => {
+                let result = match transaction.connection() {
+                    Ok($conn) => $crate::store::db::bounded(async { $body }).await,
+                    Err(over) => Ok(Err(over)),
+                };
+                match result {
+                    Ok(result) => result,
+                    Err(late) => {
+                        transaction.give_up();
+                        Err(late)
+                    }
+                }
             }
         }
     };
@@ -47,10 +155,18 @@ macro_rules! within {
 pub(super) use {read, within};
 
 impl Db {
-    /// Opens (and makes, and migrates) the SQLite file at `path`.
-    ///
+    /// Opens the database, and makes and migrates what is missing.
+    pub async fn open(place: &Place) -> Result<Self, StoreError> {
+        let db = match place {
+            Place::Sqlite(path) => Self::open_sqlite(path).await?,
+            Place::Postgres(options) => Self::Postgres(postgres::open(options).await?),
+        };
+        db.check_compatibility().await?;
+        Ok(db)
+    }
+
     /// `synchronous = full`: an accepted cancel and an e-mail in doubt must survive a power cut, and this writes little.
-    pub async fn open_sqlite(path: &Path) -> Result<Self, StoreError> {
+    async fn open_sqlite(path: &Path) -> Result<Self, StoreError> {
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -59,36 +175,45 @@ impl Db {
             .busy_timeout(Duration::from_secs(10))
             .foreign_keys(true);
         let writer = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
-        sqlx::migrate!("../migrations/sqlite").run(&writer).await?;
+        migrator(SQLITE_MIGRATIONS).run_direct(None, &mut *writer.acquire().await?, false).await?;
         let reader = SqlitePoolOptions::new().max_connections(8).connect_with(options.read_only(true)).await?;
         Ok(Self::Sqlite { reader, writer })
     }
 
-    /// Begins a write transaction; SQLite takes its write lock at once, so nothing that is read inside can be stale.
+    /// A newer version may have migrated the database. It says whether this one may go on beside it.
+    async fn check_compatibility(&self) -> Result<(), StoreError> {
+        let needed: i64 = read!(*self, conn => {
+            sqlx::query_scalar("select oldest_migration from compatibility").fetch_one(conn).await
+        })?;
+        let known = SQLITE_MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+        if known < needed { Err(MigrateError::VersionTooNew(needed, known).into()) } else { Ok(()) }
+    }
+
+    /// Begins a write transaction. SQLite takes its write lock at once, so nothing that is read inside can be stale; with
+    /// PostgreSQL that holds for what [`Tx::lock_job`] and its siblings lock.
     pub async fn begin(&self) -> Result<Tx, sqlx::Error> {
-        match self {
-            Self::Sqlite { writer, .. } => Ok(Tx::Sqlite(writer.begin_with("begin immediate").await?)),
-        }
+        Ok(match self {
+            Self::Sqlite { writer, .. } => Tx::Sqlite(writer.begin_with("begin immediate").await?),
+            Self::Postgres(pool) => Tx::Postgres(PgTx::begin(pool, "begin").await?),
+        })
     }
 
     /// Begins a transaction for reading: all that is read inside belongs to one moment.
     pub async fn snapshot(&self) -> Result<Tx, sqlx::Error> {
-        match self {
-            Self::Sqlite { reader, .. } => Ok(Tx::Sqlite(reader.begin().await?)),
-        }
+        Ok(match self {
+            Self::Sqlite { reader, .. } => Tx::Sqlite(reader.begin().await?),
+            Self::Postgres(pool) => Tx::Postgres(PgTx::begin(pool, "begin isolation level repeatable read, read only").await?),
+        })
     }
 
-    /// A number that differs from the last one where another connection (of any process) has committed.
-    pub async fn data_version(&self, watcher: &mut Watcher) -> Result<i64, sqlx::Error> {
-        match watcher {
-            Watcher::Sqlite(connection) => sqlx::query_scalar("pragma data_version").fetch_one(&mut **connection).await,
-        }
-    }
-
-    /// A connection that is kept for [`Db::data_version`]: SQLite counts per connection.
-    pub async fn watcher(&self) -> Result<Watcher, sqlx::Error> {
+    /// The time that decides about leases: machines' clocks differ, so with PostgreSQL it is the server's, unless the clock is
+    /// one that a test moves.
+    pub async fn lease_time(&self, clock: &dyn Clock) -> Result<DateTime<Utc>, sqlx::Error> {
         match self {
-            Self::Sqlite { reader, .. } => Ok(Watcher::Sqlite(reader.acquire().await?)),
+            Self::Postgres(_) if clock.is_of_this_machine() => {
+                read!(*self, conn => sqlx::query_scalar("select clock_timestamp()").fetch_one(conn).await)
+            }
+            _ => Ok(clock.now()),
         }
     }
 
@@ -99,21 +224,109 @@ impl Db {
                 reader.close().await;
                 writer.close().await;
             }
+            Self::Postgres(pool) => pool.close().await,
         }
     }
 }
 
-/// See [`Db::watcher`].
-#[derive(Debug)]
-pub enum Watcher {
-    Sqlite(sqlx::pool::PoolConnection<Sqlite>),
+/// Migrations that a newer version has made are not this one's business ([`Db::open`] asks whether it may go on).
+fn migrator(mut migrations: Migrator) -> Migrator {
+    migrations.set_ignore_missing(true);
+    migrations
 }
 
+/// The channel on which processes tell each other of changes.
+pub(super) const CHANNEL: &str = "recount_jobs";
+
 impl Tx {
+    /// Waits until nobody else changes this job, nor the report's job that it is a mailing about, and keeps others waiting
+    /// until the end of the transaction. The jobs that a mailing is about come first, so that no two wait for each other.
+    pub async fn lock_job(&mut self, id: JobId) -> Result<(), sqlx::Error> {
+        if let Self::Postgres(_) = self {
+            within!(*self, conn => {
+                sqlx::query(
+                    "with recursive line (id, about_job) as
+                         (select id, about_job from jobs where id = $1
+                          union all select jobs.id, jobs.about_job from jobs join line on jobs.id = line.about_job)
+                     select id from jobs where id in (select id from line) order by id for update",
+                )
+                .bind(id)
+                .execute(conn)
+                .await
+                .map(drop)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Like [`Tx::lock_job`] for this job alone, but never waits: `false` if somebody else is at it.
+    pub async fn try_lock_job(&mut self, id: JobId) -> Result<bool, sqlx::Error> {
+        let Self::Postgres(_) = self else { return Ok(true) };
+        let locked: Option<JobId> = within!(*self, conn => {
+            sqlx::query_scalar("select id from jobs where id = $1 for update skip locked").bind(id).fetch_optional(conn).await
+        })?;
+        Ok(locked.is_some())
+    }
+
+    /// Waits until no other transaction holds the lock with this name: for what has no row to lock (yet).
+    pub async fn lock(&mut self, name: Uuid) -> Result<(), sqlx::Error> {
+        if let Self::Postgres(_) = self {
+            let (high, low) = name.as_u64_pair();
+            let key = (high ^ low).cast_signed();
+            within!(*self, conn => sqlx::query("select pg_advisory_xact_lock($1)").bind(key).execute(conn).await.map(drop))?;
+        }
+        Ok(())
+    }
+
+    /// See [`Db::lease_time`].
+    pub async fn lease_time(&mut self, clock: &dyn Clock) -> Result<DateTime<Utc>, sqlx::Error> {
+        match self {
+            Self::Postgres(_) if clock.is_of_this_machine() => {
+                within!(*self, conn => sqlx::query_scalar("select clock_timestamp()").fetch_one(conn).await)
+            }
+            _ => Ok(clock.now()),
+        }
+    }
+
+    /// Tells the other processes of a change when it is committed. SQLite has no such means; there they look for themselves.
+    pub async fn tell(&mut self, origin: Uuid, change: JobChanged) -> Result<(), sqlx::Error> {
+        if let Self::Postgres(_) = self {
+            let message = change.to_message(origin);
+            within!(*self, conn => {
+                sqlx::query("select pg_notify($1, $2)").bind(CHANNEL).bind(message).execute(conn).await.map(drop)
+            })?;
+        }
+        Ok(())
+    }
+
     /// Commits.
     pub async fn commit(self) -> Result<(), sqlx::Error> {
         match self {
             Self::Sqlite(transaction) => transaction.commit().await,
+            Self::Postgres(transaction) => transaction.commit().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_databases_have_the_same_migrations() {
+        let names =
+            |migrator: &Migrator| -> Vec<_> { migrator.iter().map(|one| (one.version, one.description.clone())).collect() };
+        assert_eq!(names(&SQLITE_MIGRATIONS), names(&POSTGRES_MIGRATIONS));
+    }
+
+    #[test]
+    fn a_database_is_a_url_or_a_path() {
+        assert!(matches!("sqlite:/srv/a.db".parse(), Ok(Place::Sqlite(path)) if path == Path::new("/srv/a.db")));
+        assert!(matches!("data/a.db".parse(), Ok(Place::Sqlite(path)) if path == Path::new("data/a.db")));
+        let place: Place = "postgres://recount:secret@db.example.org/office".parse().expect("a database");
+        assert_eq!(format!("{place} {place:?}"), "office on db.example.org:5432 office on db.example.org:5432");
+        for text in ["", "mysql://localhost/office", "postgres://localhost:port"] {
+            assert!(text.parse::<Place>().is_err(), "{text}");
         }
     }
 }

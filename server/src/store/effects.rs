@@ -281,18 +281,6 @@ impl Store {
         })?;
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }
-
-    /// Unfinished jobs with their versions.
-    pub(super) async fn open_versions(&self) -> Result<Vec<(JobId, i64)>, StoreError> {
-        Ok(read!(self.db, conn => {
-            sqlx::query_as(
-                "select id, version from jobs where finished_at is null
-                 union all select id, version from (select id, version from jobs order by id desc limit 50) as newest",
-            )
-            .fetch_all(conn)
-            .await
-        })?)
-    }
 }
 
 fn entry(row: Columns) -> Result<EffectEntry, StoreError> {

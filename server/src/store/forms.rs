@@ -44,6 +44,7 @@ impl Store {
             .bind(owner).bind(key).bind(form).bind(now)
             .execute(conn)
             .await
+            .map(drop)
         })?;
         Ok(tx.commit().await?)
     }
@@ -66,6 +67,7 @@ impl Store {
     ) -> Result<Option<UploadId>, StoreError> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
+        tx.lock(key.0).await?;
         let known: Option<UploadId> = within!(tx, conn => {
             sqlx::query_scalar("select id from uploads where owner_id = $1 and request_key = $2 and name = $3 and sha256 = $4")
                 .bind(owner).bind(key).bind(upload.name).bind(upload.sha256.as_slice())
@@ -89,6 +91,7 @@ impl Store {
             .bind(id).bind(owner).bind(key).bind(upload.name).bind(size).bind(upload.sha256.as_slice()).bind(now).bind(upload.bytes)
             .execute(conn)
             .await
+            .map(drop)
         })?;
         tx.commit().await?;
         Ok(Some(id))
@@ -122,7 +125,7 @@ impl Store {
                 "update uploads set by_hand = $3 where id = $1 and owner_id = $2 and not exists
                  (select 1 from jobs where jobs.owner_id = uploads.owner_id and jobs.request_key = uploads.request_key)",
             )
-            .bind(id).bind(owner).bind(month).execute(conn).await
+            .bind(id).bind(owner).bind(month).execute(conn).await.map(drop)
         })?;
         Ok(tx.commit().await?)
     }
@@ -135,7 +138,7 @@ impl Store {
                 "delete from uploads where id = $1 and owner_id = $2 and request_key = $3 and not exists
                  (select 1 from jobs where jobs.owner_id = uploads.owner_id and jobs.request_key = uploads.request_key)",
             )
-            .bind(id).bind(owner).bind(key).execute(conn).await
+            .bind(id).bind(owner).bind(key).execute(conn).await.map(drop)
         })?;
         Ok(tx.commit().await?)
     }

@@ -25,6 +25,24 @@ pub struct Claim {
     pub step: StepKind,
 }
 
+/// On which terms a worker takes jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimTerms {
+    /// How long a claim holds without a sign of life.
+    pub lease: TimeDelta,
+    /// How many jobs of one person may be at work at the same time, on all machines together, so that one person's many jobs
+    /// do not starve others; `None` for no limit.
+    pub per_person: Option<u32>,
+    /// Only this job.
+    pub only: Option<JobId>,
+}
+
+impl ClaimTerms {
+    fn per_person(self) -> i64 {
+        self.per_person.map_or(i64::MAX, i64::from)
+    }
+}
+
 /// What a heartbeat learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heartbeat {
@@ -54,9 +72,8 @@ impl Store {
         let (id, is_new) = self.create_job_within(&mut tx, owner, key, spec).await?;
         if is_new {
             fail_point::reach("before", "commit of job queued").await;
-            tx.commit().await?;
+            self.announcer.commit(tx, &[JobChanged { id, version: 1, waits: true }]).await?;
             fail_point::reach("after", "commit of job queued").await;
-            self.bus.publish(JobChanged { id, version: 1 });
         }
         Ok((id, is_new))
     }
@@ -70,6 +87,7 @@ impl Store {
         spec: &Spec,
     ) -> Result<(JobId, bool), StoreError> {
         let now = self.clock.now();
+        tx.lock(key.0).await?;
         let existing: Option<JobId> = within!(*tx, conn => {
             sqlx::query_scalar("select id from jobs where owner_id = $1 and request_key = $2")
                 .bind(owner)
@@ -96,6 +114,7 @@ impl Store {
             .bind(job.phase.name()).bind(now).bind(spec.task.about())
             .execute(conn)
             .await
+            .map(drop)
         })?;
         let owner_email: String = within!(*tx, conn => {
             sqlx::query_scalar("select email from users where id = $1").bind(owner).fetch_one(conn).await
@@ -106,6 +125,7 @@ impl Store {
                     .bind(id).bind(position).bind(step.kind.name()).bind(step.state.name())
                     .execute(conn)
                     .await
+                    .map(drop)
             })?;
         }
         let mut recipients = spec.recipients.iter();
@@ -141,6 +161,20 @@ impl Store {
             sqlx::query_scalar("select id from jobs where owner_id = $1 and request_key = $2")
                 .bind(owner).bind(key).fetch_optional(conn).await
         })?)
+    }
+
+    /// The open jobs and the newest ones, as changes.
+    pub(super) async fn newest(&self) -> Result<Vec<JobChanged>, StoreError> {
+        let rows: Vec<(JobId, i64, bool)> = read!(self.db, conn => {
+            sqlx::query_as(
+                "select id, version, finished_at is null and lease_owner is null from jobs where finished_at is null
+                 union select * from
+                     (select id, version, finished_at is null and lease_owner is null from jobs order by id desc limit 50) as newest",
+            )
+            .fetch_all(conn)
+            .await
+        })?;
+        Ok(rows.into_iter().map(|(id, version, waits)| JobChanged { id, version, waits }).collect())
     }
 
     /// The newest jobs before `before`: of `owner`, or of everybody.
@@ -188,13 +222,13 @@ impl Store {
         Ok(self.job(id).await?.map(|record| (answer, record)))
     }
 
-    /// Takes the oldest job that waits for a worker; `only` restricts the search to one job. A job whose rows cannot be
-    /// understood is passed over, so that it does not keep the others waiting.
-    pub async fn claim_job(&self, worker: &str, lease: TimeDelta, only: Option<JobId>) -> Result<Option<Claim>, StoreError> {
+    /// Takes the oldest job that waits for a worker, and whose owner has fewer than [`ClaimTerms::per_person`] jobs at work. A
+    /// job whose rows cannot be understood is passed over, so that it does not keep the others waiting.
+    pub async fn claim_job(&self, worker: &str, terms: ClaimTerms) -> Result<Option<Claim>, StoreError> {
         let mut after = None;
-        // A look without the write lock first: most of the time there is nothing to take.
-        while let Some(id) = self.next_waiting(only, after).await? {
-            match self.claim_this(id, worker, lease).await {
+        // A look without a lock first: most of the time there is nothing to take.
+        while let Some((id, owner)) = self.next_waiting(terms, after).await? {
+            match self.claim_this(id, owner, worker, terms).await {
                 Ok(Some(claim)) => return Ok(Some(claim)),
                 // Another worker was quicker.
                 Ok(None) | Err(StoreError::Refused(_)) => {}
@@ -208,26 +242,42 @@ impl Store {
         Ok(None)
     }
 
-    async fn next_waiting(&self, only: Option<JobId>, after: Option<JobId>) -> Result<Option<JobId>, StoreError> {
+    async fn next_waiting(&self, terms: ClaimTerms, after: Option<JobId>) -> Result<Option<(JobId, UserId)>, StoreError> {
         Ok(read!(self.db, conn => {
-            sqlx::query_scalar(
-                "select id from jobs
+            sqlx::query_as(
+                "select id, owner_id from jobs
                  where finished_at is null and (phase = 'queued' or (phase = 'running' and lease_owner is null))
                    and ($1 is null or id = $1) and ($2 is null or id > $2)
                    and not exists (select 1 from steps where steps.job_id = jobs.id and steps.kind = 'hold' and steps.state = 'running')
+                   and owner_id not in (select owner_id from jobs where lease_owner is not null group by owner_id having count(*) >= $3)
                  order by id limit 1",
             )
-            .bind(only).bind(after)
+            .bind(terms.only).bind(after).bind(terms.per_person())
             .fetch_optional(conn)
             .await
         })?)
     }
 
-    async fn claim_this(&self, id: JobId, worker: &str, lease: TimeDelta) -> Result<Option<Claim>, StoreError> {
-        let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
+    async fn claim_this(&self, id: JobId, owner: UserId, worker: &str, terms: ClaimTerms) -> Result<Option<Claim>, StoreError> {
+        let mut tx = self.db.begin().await?;
+        if !tx.try_lock_job(id).await? {
+            return Ok(None);
+        }
+        if terms.per_person.is_some() {
+            // Counted again while nobody else takes a job of the same person.
+            tx.lock(owner.0).await?;
+            let at_work: i64 = within!(tx, conn => {
+                sqlx::query_scalar("select count(*) from jobs where owner_id = $1 and lease_owner is not null")
+                    .bind(owner).fetch_one(conn).await
+            })?;
+            if at_work >= terms.per_person() {
+                return Ok(None);
+            }
+        }
+        let Some(mut change) = self.change_locked(tx, id).await? else { return Ok(None) };
         let epoch = change.job.claim()?;
         let step = change.job.current_step().unwrap_or(StepKind::Collect);
-        change.lease = Some((worker.to_owned(), change.now + lease));
+        change.lease = Some((worker.to_owned(), change.lease_time().await? + terms.lease));
         change.note(format!("Taken by worker {worker}"));
         let spec = change.before.row.spec.clone();
         change.commit().await?;
@@ -236,8 +286,8 @@ impl Store {
 
     /// Prolongs a lease and tells whether to go on. Does not change the record's version: nothing that a page shows changed.
     pub async fn heartbeat(&self, id: JobId, epoch: Epoch, lease: TimeDelta) -> Result<Heartbeat, StoreError> {
-        let until = self.clock.now() + lease;
         let mut tx = self.db.begin().await?;
+        let until = tx.lease_time(&*self.clock).await? + lease;
         let row: Option<(Option<DateTime<Utc>>,)> = within!(tx, conn => {
             sqlx::query_as(
                 "update jobs set lease_expires_at = $3
@@ -263,9 +313,9 @@ impl Store {
 
     /// Jobs whose lease has expired.
     pub async fn expired_leases(&self) -> Result<Vec<JobId>, StoreError> {
-        let now = self.clock.now();
+        let now = self.db.lease_time(&*self.clock).await?;
         Ok(read!(self.db, conn => {
-            sqlx::query_scalar("select id from jobs where finished_at is null and lease_expires_at < $1 order by id")
+            sqlx::query_scalar("select id from jobs where lease_expires_at < $1 order by id")
                 .bind(now).fetch_all(conn).await
         })?)
     }
@@ -274,7 +324,8 @@ impl Store {
     pub async fn recover_job(&self, id: JobId) -> Result<Option<Recovery>, StoreError> {
         let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
         // Read again under the lock: the worker may have prolonged its lease in between.
-        if change.lease.as_ref().is_none_or(|(_, until)| *until >= change.now) {
+        let now = change.lease_time().await?;
+        if change.lease.as_ref().is_none_or(|(_, until)| *until >= now) {
             return Ok(None);
         }
         let recovery = change.job.recover()?;
@@ -283,24 +334,28 @@ impl Store {
         Ok(Some(recovery))
     }
 
-    /// When the next lease expires or the next hold ends.
-    pub async fn next_due(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
-        Ok(read!(self.db, conn => {
-            sqlx::query_scalar(
-                "select min(at) from (
-                     select lease_expires_at as at from jobs where finished_at is null
-                     union all select hold_until from jobs where finished_at is null and lease_owner is null) as due",
+    /// How long it takes until the next lease expires or the next hold ends; negative where that is past.
+    pub async fn next_due(&self) -> Result<Option<TimeDelta>, StoreError> {
+        let (lease, hold): (Option<DateTime<Utc>>, Option<DateTime<Utc>>) = read!(self.db, conn => {
+            sqlx::query_as(
+                "select (select min(lease_expires_at) from jobs where lease_expires_at is not null),
+                        (select min(hold_until) from jobs where hold_until is not null and finished_at is null)",
             )
             .fetch_one(conn)
             .await
-        })?)
+        })?;
+        let lease = match lease {
+            Some(until) => Some(until - self.db.lease_time(&*self.clock).await?),
+            None => None,
+        };
+        Ok(lease.into_iter().chain(hold.map(|until| until - self.clock.now())).min())
     }
 
     /// Ends the holds whose time has come.
     pub async fn end_due_holds(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         let ids: Vec<JobId> = read!(self.db, conn => {
-            sqlx::query_scalar("select id from jobs where finished_at is null and hold_until <= $1 order by id")
+            sqlx::query_scalar("select id from jobs where hold_until <= $1 and finished_at is null order by id")
                 .bind(now).fetch_all(conn).await
         })?;
         for id in ids {

@@ -10,6 +10,7 @@ mod forms;
 mod jobs;
 mod looks;
 mod record;
+mod relay;
 mod sessions;
 mod sign_in_failures;
 mod tokens;
@@ -18,43 +19,39 @@ mod users;
 pub use afterwards::{Decision, Mailing, Ruling};
 pub use change::JobTx;
 pub use content::{CollectedDocument, Message, Report};
+pub use db::{Place, UnknownPlace};
 pub use effects::{Attempt, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord};
 pub use error::StoreError;
 pub use forms::{NewUpload, Upload};
-pub use jobs::{Claim, Heartbeat};
+pub use jobs::{Claim, ClaimTerms, Heartbeat};
 pub use looks::{DueLook, LookRecord, LookResult};
 pub use record::{JobRow, Record, StepTimes};
 pub use sessions::{SESSION_LIFETIME, SessionLine, SignedInSession};
 pub use tokens::TokenLine;
 pub use users::{NewUser, User};
 
-use crate::{
-    bus::{Bus, JobChanged},
-    clock::SharedClock,
-    id::JobId,
-    mail::compose::message_id,
-};
+use crate::{bus::Bus, clock::SharedClock, mail::compose::message_id};
 use db::Db;
-use std::{collections::HashMap, path::Path};
+use relay::Announcer;
 
 /// The store: the database, the clock that stamps its rows, and the bus that tells of changes.
 #[derive(Clone)]
 pub struct Store {
     pub(crate) db: Db,
     pub(crate) clock: SharedClock,
-    bus: Bus,
+    announcer: Announcer,
     mail_domain: String,
 }
 
 impl Store {
-    /// Opens the SQLite file at `path`, making and migrating it as needed. `mail_domain` is the right side of Message-IDs.
-    pub async fn open(path: &Path, clock: SharedClock, mail_domain: &str) -> Result<Self, StoreError> {
-        Ok(Self { db: Db::open_sqlite(path).await?, clock, bus: Bus::default(), mail_domain: mail_domain.to_owned() })
+    /// Opens the database at `place`, making and migrating it as needed. `mail_domain` is the right side of Message-IDs.
+    pub async fn open(place: &Place, clock: SharedClock, mail_domain: &str) -> Result<Self, StoreError> {
+        Ok(Self { db: Db::open(place).await?, clock, announcer: Announcer::default(), mail_domain: mail_domain.to_owned() })
     }
 
     /// Where changes of jobs are announced.
     pub fn bus(&self) -> &Bus {
-        &self.bus
+        &self.announcer.bus
     }
 
     /// The clock.
@@ -64,33 +61,13 @@ impl Store {
 
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        db::read!(self.db, conn => sqlx::query("select 1 from jobs limit 1").fetch_optional(conn).await)?;
+        db::read!(self.db, conn => sqlx::query("select 1 from jobs limit 1").execute(conn).await.map(drop))?;
         Ok(())
     }
 
     /// Closes the database.
     pub async fn close(&self) {
         self.db.close().await;
-    }
-
-    /// Announces changes that other processes commit (the command line, say), until `stop` is done. Looks once a second, at
-    /// a counter that SQLite keeps in the file's header.
-    pub async fn relay_foreign_changes(&self, stop: tokio_util::sync::CancellationToken) -> Result<(), StoreError> {
-        let mut watcher = self.db.watcher().await?;
-        let mut seen = self.db.data_version(&mut watcher).await?;
-        let mut told: HashMap<JobId, i64> = HashMap::new();
-        while stop.run_until_cancelled(tokio::time::sleep(std::time::Duration::from_secs(1))).await.is_some() {
-            let version = self.db.data_version(&mut watcher).await?;
-            if version != seen {
-                seen = version;
-                let versions = self.open_versions().await?;
-                for &(id, version) in versions.iter().filter(|(id, version)| told.get(id) != Some(version)) {
-                    self.bus.publish(JobChanged { id, version });
-                }
-                told = versions.into_iter().collect();
-            }
-        }
-        Ok(())
     }
 
     /// A Message-ID (RFC 5322 3.6.4) that nobody can guess: 128 random bits.

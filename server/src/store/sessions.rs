@@ -51,7 +51,7 @@ impl Store {
         // Nobody asks for expired ones any more; this is when they go.
         within!(tx, conn => {
             sqlx::query("delete from sessions where expires_at <= $1 or token_hash = $2")
-                .bind(now).bind(replaces.map(Secret::digest)).execute(conn).await
+                .bind(now).bind(replaces.map(Secret::digest)).execute(conn).await.map(drop)
         })?;
         within!(tx, conn => {
             sqlx::query(
@@ -61,6 +61,7 @@ impl Store {
             .bind(SessionId::new()).bind(secret.digest()).bind(user).bind(device).bind(now).bind(now + SESSION_LIFETIME)
             .execute(conn)
             .await
+            .map(drop)
         })?;
         tx.commit().await?;
         Ok(secret)
@@ -82,7 +83,7 @@ impl Store {
             let mut tx = self.db.begin().await?;
             within!(tx, conn => {
                 sqlx::query("update sessions set seen_at = $2, expires_at = $3 where id = $1")
-                    .bind(columns.id).bind(now).bind(now + SESSION_LIFETIME).execute(conn).await
+                    .bind(columns.id).bind(now).bind(now + SESSION_LIFETIME).execute(conn).await.map(drop)
             })?;
             tx.commit().await?;
         }

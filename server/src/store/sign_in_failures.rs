@@ -14,7 +14,7 @@ impl Store {
         let mut tx = self.db.begin().await?;
         // Of all accounts: names that do not exist must not pile up.
         within!(tx, conn => {
-            sqlx::query("delete from sign_in_failures where at <= $1").bind(now - WINDOW).execute(conn).await
+            sqlx::query("delete from sign_in_failures where at <= $1").bind(now - WINDOW).execute(conn).await.map(drop)
         })?;
         let failures: Vec<DateTime<Utc>> = within!(tx, conn => {
             sqlx::query_scalar("select at from sign_in_failures where account = $1 order by at")
@@ -24,7 +24,7 @@ impl Store {
         if admission == Admission::Admitted {
             within!(tx, conn => {
                 sqlx::query("insert into sign_in_failures (account, at) values ($1, $2)")
-                    .bind(account.as_str()).bind(now).execute(conn).await
+                    .bind(account.as_str()).bind(now).execute(conn).await.map(drop)
             })?;
         }
         tx.commit().await?;
@@ -35,7 +35,7 @@ impl Store {
     pub async fn clear_sign_in_failures(&self, account: &EmailAddress) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         within!(tx, conn => {
-            sqlx::query("delete from sign_in_failures where account = $1").bind(account.as_str()).execute(conn).await
+            sqlx::query("delete from sign_in_failures where account = $1").bind(account.as_str()).execute(conn).await.map(drop)
         })?;
         Ok(tx.commit().await?)
     }

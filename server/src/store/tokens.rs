@@ -43,6 +43,7 @@ impl Store {
                 .bind(TokenId::new()).bind(secret.digest()).bind(user).bind(name).bind(now)
                 .execute(conn)
                 .await
+                .map(drop)
         })?;
         tx.commit().await?;
         Ok(secret)
@@ -63,7 +64,7 @@ impl Store {
         if columns.used_at.is_none_or(|used_at| now - used_at >= USED_EVERY) {
             let mut tx = self.db.begin().await?;
             within!(tx, conn => {
-                sqlx::query("update tokens set used_at = $2 where id = $1").bind(columns.id).bind(now).execute(conn).await
+                sqlx::query("update tokens set used_at = $2 where id = $1").bind(columns.id).bind(now).execute(conn).await.map(drop)
             })?;
             tx.commit().await?;
         }

@@ -15,6 +15,10 @@ use crate::{
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use sqlx::FromRow;
+use uuid::Uuid;
+
+/// The lock that the first account is made under.
+const FIRST_USER: Uuid = Uuid::from_u128(1);
 
 /// A person. The password's hash is not part of it; only [`Store::credentials`] reads that.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +95,7 @@ impl Store {
     pub async fn create_first_user(&self, email: &EmailAddress, password: &PasswordHash) -> Result<Option<UserId>, StoreError> {
         let (id, now) = (UserId::new(), self.clock.now());
         let mut tx = self.db.begin().await?;
+        tx.lock(FIRST_USER).await?;
         let users: i64 = within!(tx, conn => sqlx::query_scalar("select count(*) from users where password_hash <> $1").bind(UNUSABLE).fetch_one(conn).await)?;
         if users > 0 {
             return Ok(None);
@@ -100,6 +105,7 @@ impl Store {
                 .bind(id).bind(email.as_str()).bind(Role::Admin.name()).bind(password.as_str()).bind(Tz::UTC.name()).bind(now)
                 .execute(conn)
                 .await
+                .map(drop)
         })?;
         tx.commit().await?;
         Ok(Some(id))
@@ -156,7 +162,7 @@ impl Store {
                 .bind(id).bind(password.as_str()).execute(conn).await.map(|done| done.rows_affected())
         })?;
         one_row("update of a password", rows)?;
-        within!(tx, conn => sqlx::query("delete from sessions where user_id = $1").bind(id).execute(conn).await)?;
+        within!(tx, conn => sqlx::query("delete from sessions where user_id = $1").bind(id).execute(conn).await.map(drop))?;
         Ok(tx.commit().await?)
     }
 }

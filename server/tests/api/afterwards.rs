@@ -4,7 +4,6 @@ use app::contract::{Outcome, Phase, StepKind, Verdict};
 use http::header::{CONTENT_TYPE, LOCATION};
 use serde_json::json;
 use server::{id::JobId, people::Role};
-use sqlx::query;
 
 use crate::support::{
     ended::{accepted, refused, unanswered},
@@ -71,7 +70,7 @@ async fn a_withdrawn_report_is_gone_for_everybody() {
     let mut raw = site.instance.raw().await;
     let document = "insert into documents (job_id, position, number, source, name, state, text)
                     values ($1, 1, 1, 'Minutes', 'a.md', 'read', 'the very text')";
-    query(document).bind(id).execute(&mut raw).await.unwrap();
+    raw.tamper(document, id).await.unwrap();
     let report = site.instance.store.report_of_job(id).await.unwrap().unwrap().id;
     let pages = [
         format!("/reports/{report}"),

@@ -5,7 +5,6 @@ use chrono::TimeDelta;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION};
 use serde_json::{Value, json};
 use server::{id::JobId, people::Role};
-use sqlx::query;
 
 use crate::support::{
     instance::Instance,
@@ -281,19 +280,19 @@ async fn a_csv_file_holds_no_formula() {
 /// Adds effects of jobs that are deleted, which look the same to the list as any.
 async fn add_old_effects(instance: &Instance, open: i64, settled: i64) {
     let mut raw = instance.raw().await;
-    query(
-        "with recursive n (i) as (select 1 union all select i + 1 from n where i < $1 + $2)
+    let some_id = raw.either("randomblob(16)", "gen_random_uuid()");
+    let early = "2026-06-01T08:00:00+00:00";
+    let late = "2026-06-01T08:00:00.500+00:00";
+    let instant = raw.either("", "::timestamptz");
+    raw.run(&format!(
+        "with recursive n (i) as (select 1 union all select i + 1 from n where i < {open} + {settled})
          insert into effects (job_id, number, kind, outcome, attempts, epoch, evidence, target, created_at, changed_at,
                               job_kind, job_title, job_month, owner_email)
-         select randomblob(16), 1, 'model_call', case when i <= $1 then 'unconfirmed' else 'done' end, 1, 1, 'answered', 'm' || i,
-                '2026-06-01T08:00:00+00:00', case when i % 2 then '2026-06-01T08:00:00+00:00' else '2026-06-01T08:00:00.500+00:00' end,
-                'report', 'Minutes', '2026-05', 'ada@example.org' from n",
-    )
-    .bind(open)
-    .bind(settled)
-    .execute(&mut raw)
-    .await
-    .unwrap();
+         select {some_id}, 1, 'model_call', case when i <= {open} then 'unconfirmed' else 'done' end, 1, 1, 'answered', 'm' || i,
+                '{early}', (case when i % 2 = 1 then '{early}' else '{late}' end){instant},
+                'report', 'Minutes', '2026-05', 'ada@example.org' from n"
+    ))
+    .await;
 }
 
 #[tokio::test]
@@ -373,10 +372,7 @@ async fn nothing_that_happened_can_be_deleted_or_rewritten() {
         ("delete from history where job_id = $1 and effect = 2", "entries about effects are never deleted"),
         ("update history set entry = 'x' where job_id = $1", "the history never changes"),
     ] {
-        match query(statement).bind(office.doubtful).execute(&mut raw).await {
-            Err(sqlx::Error::Database(error)) => assert_eq!(error.message(), why, "{statement}"),
-            other => panic!("\"{statement}\" should have been refused, but: {other:?}"),
-        }
+        assert_eq!(raw.refusal(statement, office.doubtful).await, why, "{statement}");
     }
     // An unconfirmed one may still be settled.
     let change = |job: &mut app::contract::Job| job.reconcile(2, Verdict::Done("seen in the archive".into()));
@@ -390,7 +386,7 @@ async fn the_effects_of_a_deleted_job_stay() {
     let admin = office.admin().await;
     let mut raw = office.site.instance.raw().await;
     for statement in ["delete from reports where job_id = $1", "delete from jobs where id = $1"] {
-        query(statement).bind(office.doubtful).execute(&mut raw).await.unwrap();
+        raw.tamper(statement, office.doubtful).await.unwrap();
     }
     let query = format!("job={}", office.doubtful);
     assert_eq!(office.found(&admin, &query).await, ["doubtful/2", "doubtful/3", "doubtful/1"]);
@@ -400,10 +396,6 @@ async fn the_effects_of_a_deleted_job_stay() {
         (&json!("Minutes, June 2026"), &json!(null), &json!("ada@example.org"))
     );
     assert_eq!((told["attempts"].as_array().unwrap().len(), told["history"].as_array().unwrap().len()), (2, 4));
-    let left: i64 = sqlx::query_scalar("select count(*) from history where job_id = $1 and effect is null")
-        .bind(office.doubtful)
-        .fetch_one(&mut raw)
-        .await
-        .unwrap();
+    let left = raw.number_of("select count(*) from history where job_id = $1 and effect is null", office.doubtful).await;
     assert_eq!(left, 0, "what was only about the job goes with it");
 }

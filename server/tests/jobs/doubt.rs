@@ -97,9 +97,13 @@ async fn an_acceptance_that_the_database_could_not_take_is_unconfirmed_after_a_r
     let instance = Instance::new().await;
     instance.two_documents();
     let mut raw = instance.raw().await;
-    let broken = "create trigger disk_full before update on effects when new.outcome = 'done' and new.kind = 'email'
-                  begin select raise(abort, 'the disk is full'); end";
-    sqlx::query(broken).execute(&mut raw).await.unwrap();
+    let broken = raw.either(
+        "create trigger disk_full before update on effects when new.outcome = 'done' and new.kind = 'email'
+         begin select raise(abort, 'the disk is full'); end",
+        "create trigger disk_full before update on effects for each row when (new.outcome = 'done' and new.kind = 'email')
+         execute function refuse_change('the disk is full')",
+    );
+    raw.run(broken).await;
     let server = Server::start(Script::default());
     let id = instance.job(ONE).await;
     let worker = Running::start(instance.services_with_smtp(server.port));
@@ -111,7 +115,7 @@ async fn an_acceptance_that_the_database_could_not_take_is_unconfirmed_after_a_r
     }
     assert!(in_doubt(&instance.record(id).await), "the proof cannot be written");
     worker.kill().await;
-    sqlx::query("drop trigger disk_full").execute(&mut raw).await.unwrap();
+    raw.run(raw.either("drop trigger disk_full", "drop trigger disk_full on effects")).await;
     let record = taken_over(&instance, id, &server).await;
     server.finished().await;
     assert_eq!((email(&record), server.commits()), ((Outcome::Unconfirmed, None, 1), 1));

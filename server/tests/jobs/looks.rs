@@ -19,7 +19,6 @@ use server::{
     mail::look::{Finding, Look, Wanted},
     store::{LookRecord, LookResult, Record},
 };
-use sqlx::query;
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::support::{
@@ -350,16 +349,21 @@ async fn only_what_is_unconfirmed_is_looked_for() {
 async fn what_stays_unconfirmed_for_ever_does_not_stand_in_the_way() {
     let instance = Instance::new().await;
     let mut raw = instance.raw().await;
+    let some_id = raw.either("randomblob(16)", "gen_random_uuid()");
     for text in [
-        "with recursive n (i) as (select 1 union all select i + 1 from n where i < 250)
+        format!(
+            "with recursive n (i) as (select 1 union all select i + 1 from n where i < 250)
          insert into effects (job_id, number, kind, outcome, attempts, epoch, evidence, target, created_at, changed_at,
                               job_kind, job_title, job_month, owner_email)
-         select randomblob(16), 1, 'email', 'unconfirmed', 1, 1, 'no answer', 'x', '2026-01-01T08:00:00+00:00',
-                '2026-01-01T08:00:00+00:00', 'report', '', '2026-01', '' from n",
+         select {some_id}, 1, 'email', 'unconfirmed', 1, 1, 'no answer', 'x', '2026-01-01T08:00:00+00:00',
+                '2026-01-01T08:00:00+00:00', 'report', '', '2026-01', '' from n"
+        ),
         "with recursive n (i) as (select 1 union all select i + 1 from n where i < 5)
-         insert into looks (job_id, number, round, place, began_at) select job_id, number, i, 'archive', 'then' from effects, n",
+         insert into looks (job_id, number, round, place, began_at)
+         select job_id, number, i, 'archive', '2026-01-01T08:01:00+00:00' from effects, n"
+            .to_owned(),
     ] {
-        query(text).execute(&mut raw).await.unwrap();
+        raw.run(&text).await;
     }
     let id = instance.ended(&[(ANNA, unanswered())]).await;
     instance.clock.advance(TimeDelta::minutes(1));

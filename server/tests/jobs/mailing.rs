@@ -5,7 +5,7 @@ use server::{
     id::JobId,
     job::Services,
     mail::channel::{Channel, Outgoing, Reconciled},
-    store::{Record, Store},
+    store::Record,
 };
 use uuid::Uuid;
 
@@ -64,8 +64,7 @@ async fn two_workers_on_one_database_send_each_message_once() {
     let mut workers = Vec::new();
     for _ in 0..2 {
         // With its own handle of the database, as a process has it.
-        let path = instance.folder().join("recount.sqlite3");
-        let store = Store::open(&path, instance.clock.clone(), "recount.test").await.unwrap();
+        let store = instance.another_store().await;
         workers.push(Running::start(Services { store, ..instance.services_with_smtp(server.port) }));
     }
     for id in jobs {

@@ -15,9 +15,8 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use server::{
     id::{JobId, RequestKey},
     job::{Hold, Services, Spec, WorkerOptions},
-    store::{Record, Store},
+    store::Record,
 };
-use sqlx::SqliteConnection;
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
@@ -27,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::support::{
     chaos::Chaos,
     instance::{Instance, PATIENCE},
+    raw::Raw,
     truth::check_sentence,
     worker::Running,
 };
@@ -47,12 +47,11 @@ struct Process {
 
 impl Process {
     async fn start(instance: &Instance, chaos: &Chaos) -> Self {
-        let path = instance.folder().join("recount.sqlite3");
-        let store = Store::open(&path, instance.clock.clone(), "recount.test").await.unwrap();
+        let store = instance.another_store().await;
         let services = Services { store: store.clone(), ..instance.services_with(chaos.clone()) };
-        let options = WorkerOptions { concurrency: 16, lease: LEASE, grace: PATIENCE, only: None };
+        let options = WorkerOptions { concurrency: 16, per_person: None, lease: LEASE, grace: PATIENCE, only: None };
         let relay = tokio::spawn(async move {
-            let _ = store.relay_foreign_changes(CancellationToken::new()).await;
+            store.relay_foreign_changes(CancellationToken::new()).await;
         });
         Self { worker: Running::start_with(services, options), relay }
     }
@@ -79,7 +78,7 @@ struct Run {
     orders: Vec<(RequestKey, Spec)>,
     pressed: HashMap<JobId, Vec<Pressed>>,
     counts: BTreeMap<&'static str, usize>,
-    raw: SqliteConnection,
+    raw: Raw,
 }
 
 impl Run {
@@ -186,9 +185,7 @@ impl Run {
     }
 
     async fn open(&mut self) -> usize {
-        let query = sqlx::query_scalar("select count(*) from jobs where finished_at is null");
-        let open: i64 = query.fetch_one(&mut self.raw).await.unwrap();
-        usize::try_from(open).unwrap()
+        usize::try_from(self.raw.number("select count(*) from jobs where finished_at is null").await).unwrap()
     }
 
     async fn trouble(&mut self) {

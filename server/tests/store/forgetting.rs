@@ -3,14 +3,15 @@
 use app::contract::{EffectKind, Outcome, StepKind};
 use chrono::TimeDelta;
 use server::{
-    id::JobId,
+    id::{JobId, RequestKey, UploadId, UserId},
     store::{EffectFilter, EffectPart, LookResult, NewUpload, Ruling},
 };
-use sqlx::{SqliteConnection, query, query_scalar};
+use sqlx::query;
 
 use crate::support::{
     ended::{accepted, ordered, refused, unanswered},
     instance::{Instance, refusal},
+    raw::{Raw, on},
 };
 
 const ANNA: &str = "anna@example.org";
@@ -35,12 +36,23 @@ const OF_ITS_EFFECTS: &[(&str, &str)] = &[
     ("history of effects", "select count(*) from history where job_id = $1 and effect is not null"),
 ];
 
-async fn count(raw: &mut SqliteConnection, tables: &[(&'static str, &'static str)], job: JobId) -> Vec<(&'static str, i64)> {
+async fn count(raw: &mut Raw, tables: &[(&'static str, &'static str)], job: JobId) -> Vec<(&'static str, i64)> {
     let mut counts = Vec::new();
     for (table, text) in tables {
-        counts.push((*table, query_scalar(*text).bind(job).fetch_one(&mut *raw).await.unwrap()));
+        counts.push((*table, raw.number_of(text, job).await));
     }
     counts
+}
+
+/// Adds a file to what a job was made from, which no form would take any more.
+async fn add_upload(raw: &mut Raw, owner: UserId, key: RequestKey) {
+    let text = "insert into uploads (id, owner_id, request_key, name, size, sha256, created_at, bytes)
+                values ($1, $2, $3, 'a.md', 3, $4, '2026-07-01T08:00:00+00:00', $5)";
+    on!(*raw, connection => {
+        let upload = query(text).bind(UploadId::new()).bind(owner).bind(key).bind([0_u8; 32].as_slice()).bind(b"abc".as_slice());
+        upload.execute(connection).await.map(drop)
+    })
+    .unwrap();
 }
 
 /// A job with rows in every table: anna's e-mail was unconfirmed, looked for and settled by a person; bert's was refused.
@@ -51,7 +63,7 @@ async fn whole(instance: &Instance) -> JobId {
         "insert into documents (job_id, position, source, name, state, text) values ($1, 1, 'Minutes', 'a.md', 'read', 'secret')",
         "insert into summaries (job_id, draft) values ($1, '{}')",
     ] {
-        query(text).bind(id).execute(&mut raw).await.unwrap();
+        raw.tamper(text, id).await.unwrap();
     }
     instance.clock.advance(TimeDelta::minutes(1));
     let due = instance.store.due_looks().await.unwrap();
@@ -69,9 +81,7 @@ async fn a_deletion_takes_what_the_job_has_made_and_leaves_what_it_has_done() {
     let key = instance.record(id).await.row.request_key;
     instance.store.save_draft(instance.owner, key, "{\"recipients\": \"secret\"}").await.unwrap();
     let mut raw = instance.raw().await;
-    let upload = "insert into uploads (id, owner_id, request_key, name, size, sha256, created_at, bytes)
-                  values (x'01', $1, $2, 'a.md', 3, x'00', 'now', x'616263')";
-    query(upload).bind(instance.owner).bind(key).execute(&mut raw).await.unwrap();
+    add_upload(&mut raw, instance.owner, key).await;
     let correction = {
         // Nobody has got the link by the first messages, so a second copy has to go out first.
         let copy = ordered(instance.second_copy(id, 3).await);
@@ -167,11 +177,9 @@ async fn what_somebody_may_still_have_to_settle_is_not_deleted() {
 async fn a_form_filled_in_from_a_deleted_job_keeps_its_own_copies_of_the_files() {
     let instance = Instance::new().await;
     let id = instance.ended(&[(ANNA, accepted())]).await;
-    let (key, next) = (instance.record(id).await.row.request_key, server::id::RequestKey::new());
+    let (key, next) = (instance.record(id).await.row.request_key, RequestKey::new());
     let mut raw = instance.raw().await;
-    let upload = "insert into uploads (id, owner_id, request_key, name, size, sha256, created_at, bytes)
-                  values (x'00000000000000000000000000000001', $1, $2, 'a.md', 3, zeroblob(32), '2026-07-01T08:00:00+00:00', x'616263')";
-    query(upload).bind(instance.owner).bind(key).execute(&mut raw).await.unwrap();
+    add_upload(&mut raw, instance.owner, key).await;
     instance.store.copy_uploads(instance.owner, key, instance.owner, next).await.unwrap();
     let own = NewUpload { name: "b.md", sha256: [1; 32], bytes: b"b" };
     instance.store.save_upload(instance.owner, next, &own).await.unwrap();
@@ -189,12 +197,9 @@ const DELETIONS: &[(&str, &str)] = &[
     ("delete from history where job_id = $1 and effect is not null", "entries about effects are never deleted"),
 ];
 
-async fn refuses(raw: &mut SqliteConnection, statements: &[(&'static str, &str)], job: JobId) {
+async fn refuses(raw: &mut Raw, statements: &[(&'static str, &str)], job: JobId) {
     for (statement, why) in statements {
-        match query(*statement).bind(job).execute(&mut *raw).await {
-            Err(sqlx::Error::Database(error)) => assert_eq!(error.message(), *why, "{statement}"),
-            other => panic!("\"{statement}\" should have been refused, but: {other:?}"),
-        }
+        assert_eq!(raw.refusal(statement, job).await, *why, "{statement}");
     }
 }
 

@@ -5,14 +5,14 @@ use std::{collections::HashSet, sync::Arc};
 use app::contract::{Outcome, Phase, StepKind, StepState, Verdict, headline};
 use chrono::TimeDelta;
 use server::{
-    bus::JobChanged,
+    bus::{JobChanged, News},
     id::{JobId, RequestKey},
     people::Role,
     store::Heartbeat,
 };
 use tokio::task::JoinSet;
 
-use crate::support::instance::{Instance, LEASE};
+use crate::support::instance::{Instance, LEASE, terms};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invariant_10_create_is_idempotent_however_often_a_request_arrives_at_once() {
@@ -71,7 +71,7 @@ async fn a_claim_takes_the_oldest_job_with_a_lease_and_an_epoch() {
     assert_eq!((row.lease_owner.as_deref(), row.lease_expires_at), (Some("worker-1"), Some(now + LEASE)));
     assert_eq!(row.started_at, Some(now));
 
-    let only = instance.store.claim_job("worker-2", LEASE, Some(first)).await.unwrap();
+    let only = instance.store.claim_job("worker-2", terms(Some(first))).await.unwrap();
     assert!(only.is_none(), "it has a live lease");
     assert_eq!(instance.claim("worker-2").await.unwrap().id, second);
     assert!(instance.claim("worker-3").await.is_none());
@@ -148,7 +148,7 @@ async fn every_change_gets_the_next_version_and_is_announced() {
     let mut bus = instance.store.bus().subscribe();
     let id = eventful_job(&instance).await;
     let mut last = 0;
-    while let Ok(JobChanged { id: of, version }) = bus.try_recv() {
+    while let Ok(News::Job(JobChanged { id: of, version, .. })) = bus.try_recv() {
         assert_eq!((of, version), (id, last + 1));
         last = version;
     }

@@ -7,12 +7,12 @@ use chrono::{DateTime, Utc};
 use server::{
     clock::ManualClock,
     id::{JobId, RequestKey},
-    store::{EffectFilter, EffectPart, Store},
+    store::{EffectFilter, EffectPart, Place, Store},
 };
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection, migrate::Migrator, query_scalar, raw_sql, sqlite::SqliteConnectOptions};
 use uuid::Uuid;
 
-use crate::support::instance::PATIENCE;
+use crate::support::instance::{PATIENCE, terms};
 
 const MIGRATIONS: Migrator = sqlx::migrate!("../migrations/sqlite");
 
@@ -115,7 +115,7 @@ async fn migrated(rows: &'static str) -> (tempfile::TempDir, Store, SqliteConnec
     raw.close().await.unwrap();
 
     let now: DateTime<Utc> = "2026-07-01T08:00:00Z".parse().unwrap();
-    let store = Store::open(&path, Arc::new(ManualClock::new(now)), "recount.test").await.unwrap();
+    let store = Store::open(&Place::Sqlite(path.clone()), Arc::new(ManualClock::new(now)), "recount.test").await.unwrap();
     let mut raw = connect(&path).await;
     assert_eq!(dump(&mut raw, &old).await, before, "everything is still there as it was");
     (folder, store, raw, before)
@@ -133,7 +133,7 @@ async fn everything_is_still_there_and_can_be_used() {
     assert_eq!((ended.job.kind, ended.job.phase, ended.row.version), (JobKind::Report, Phase::Finished, 9));
     assert_eq!(store.report_of_job(ENDED).await.unwrap().unwrap().withdrawn_at, None);
     assert!(store.mailings_about(ENDED).await.unwrap().is_empty());
-    let waiting = store.claim_job("worker", chrono::TimeDelta::seconds(15), None).await.unwrap().unwrap();
+    let waiting = store.claim_job("worker", terms(None)).await.unwrap().unwrap();
     assert_eq!(waiting.id, WAITING);
 
     // The history of effects has learned whose they are.

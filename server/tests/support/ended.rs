@@ -8,7 +8,7 @@ use server::{
 };
 use sha2::{Digest, Sha256};
 
-use super::instance::{Instance, LEASE};
+use super::instance::{Instance, terms};
 
 pub fn accepted() -> Verdict {
     Verdict::Done("250 2.0.0 queued as ABC123".into())
@@ -70,7 +70,7 @@ impl Instance {
 
     /// Brings every e-mail of a waiting mailing to this verdict, and the mailing to its end.
     pub async fn mail(&self, id: JobId, verdict: Verdict) {
-        let claim = self.store.claim_job("worker-1", LEASE, Some(id)).await.expect("the database works").expect("it waits");
+        let claim = self.store.claim_job("worker-1", terms(Some(id))).await.expect("the database works").expect("it waits");
         self.render(id).await;
         for number in self.emails(id).await {
             self.hand_over(id, claim.epoch, number).await;

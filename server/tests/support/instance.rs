@@ -1,11 +1,6 @@
 //! An instance with a database, people, a folder of documents, and a clock that the test moves.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use app::contract::{EffectKind, Job, Refusal, StepKind};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -15,11 +10,12 @@ use server::{
     id::{JobId, ReportId, RequestKey, UserId},
     job::{Hold, SourceSpec, Spec, Task},
     people::{EmailAddress, Role, password::PasswordHash},
-    store::{Claim, NewUser, Record, Store, StoreError},
+    store::{Claim, ClaimTerms, NewUser, Record, Store, StoreError},
 };
-use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 use tokio::time::{Instant, timeout};
+
+use super::{database::Database, raw::Raw};
 
 /// How long a test waits for something that must come, before it fails. Generous, for machines under load.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -36,6 +32,7 @@ pub struct Instance {
     pub clock: Arc<ManualClock>,
     /// ada@example.org
     pub owner: UserId,
+    database: Database,
     // Deletes everything when the test ends.
     folder: TempDir,
 }
@@ -64,10 +61,11 @@ impl Instance {
     async fn inside(folder: TempDir) -> Self {
         let start: DateTime<Utc> = "2026-07-01T08:00:00Z".parse().expect("an instant");
         let clock = Arc::new(ManualClock::new(start));
-        let store = Store::open(&database(folder.path()), clock.clone(), "recount.test").await.expect("a new database");
+        let database = Database::new(folder.path());
+        let store = Store::open(&database.place, clock.clone(), "recount.test").await.expect("a new database");
         let owner = add_person(&store, "ada@example.org", Role::User).await;
         fs::create_dir(folder.path().join("minutes")).expect("a folder for documents");
-        Self { store, clock, owner, folder }
+        Self { store, clock, owner, database, folder }
     }
 
     pub fn folder(&self) -> &Path {
@@ -134,7 +132,7 @@ impl Instance {
     }
 
     pub async fn claim(&self, worker: &str) -> Option<Claim> {
-        self.store.claim_job(worker, LEASE, None).await.expect("the database works")
+        self.store.claim_job(worker, terms(None)).await.expect("the database works")
     }
 
     /// Completes the running step with what has to be stored for it.
@@ -191,14 +189,19 @@ impl Instance {
     }
 
     /// A connection of its own to the database, for looking at and tampering with rows.
-    pub async fn raw(&self) -> SqliteConnection {
-        let options = SqliteConnectOptions::new().filename(database(self.folder())).foreign_keys(true).busy_timeout(PATIENCE);
-        SqliteConnection::connect_with(&options).await.expect("the database can be opened again")
+    pub async fn raw(&self) -> Raw {
+        Raw::open(&self.database.place).await
+    }
+
+    /// The store over a handle of its own, as another process has it.
+    pub async fn another_store(&self) -> Store {
+        Store::open(&self.database.place, self.clock.clone(), "recount.test").await.expect("the database can be opened again")
     }
 }
 
-fn database(folder: &Path) -> PathBuf {
-    folder.join("recount.sqlite3")
+/// The usual terms for a claim, of any job or only this one.
+pub fn terms(only: Option<JobId>) -> ClaimTerms {
+    ClaimTerms { lease: LEASE, per_person: None, only }
 }
 
 async fn add_person(store: &Store, email: &str, role: Role) -> UserId {

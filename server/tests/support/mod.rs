@@ -2,6 +2,7 @@
 
 pub mod channels;
 pub mod chaos;
+pub mod database;
 pub mod dovecot;
 pub mod ended;
 pub mod exim;
@@ -10,6 +11,7 @@ pub mod instance;
 pub mod mail;
 pub mod model_server;
 pub mod program;
+pub mod raw;
 pub mod resend_server;
 pub mod site;
 pub mod smtp_run;

@@ -15,20 +15,31 @@ use std::{
 
 use reqwest::redirect::Policy;
 use serde_json::Value;
+use server::store::Place;
+use sqlx::ConnectOptions;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
-use super::instance::PATIENCE;
+use super::{database::Database, instance::PATIENCE};
+
+/// The name of the data folder.
+const DATA: &str = "data";
 
 /// A data folder, and a folder of documents beside it.
 pub struct Home {
+    database: Database,
     folder: TempDir,
 }
 
 impl Home {
     /// With two documents of June 2026.
     pub fn new() -> Self {
-        let home = Self { folder: TempDir::new().expect("a folder for the test") };
+        let folder = TempDir::new().expect("a folder for the test");
+        Self::of(Database::new(&folder.path().join(DATA)), folder)
+    }
+
+    fn of(database: Database, folder: TempDir) -> Self {
+        let home = Self { database, folder };
         fs::create_dir_all(home.data()).expect("a data folder");
         fs::create_dir_all(home.documents()).expect("a folder for documents");
         for (name, text) in [
@@ -42,7 +53,13 @@ impl Home {
 
     /// With the people of another one, who may have used it but do so no longer.
     pub fn with_people_of(other: &Self) -> Self {
-        let home = Self::new();
+        let folder = TempDir::new().expect("a folder for the test");
+        let database = match &other.database.server {
+            Some((server, name)) => Database::copied(server.clone(), name),
+            // Its file is copied with the others.
+            None => Database::new(&folder.path().join(DATA)),
+        };
+        let home = Self::of(database, folder);
         for entry in fs::read_dir(other.data()).expect("a data folder") {
             let entry = entry.expect("an entry");
             if entry.path().is_file() {
@@ -69,12 +86,11 @@ impl Home {
     }
 
     pub fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.folder.path().join(DATA)
     }
 
-    /// The database file.
-    pub fn database(&self) -> PathBuf {
-        self.data().join("recount.sqlite3")
+    pub fn database(&self) -> &Place {
+        &self.database.place
     }
 
     pub fn documents(&self) -> PathBuf {
@@ -97,6 +113,9 @@ impl Home {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_recount"));
         command.args(arguments).env("RECOUNT_DATA", self.data()).current_dir(self.folder.path());
+        if let Place::Postgres(options) = self.database() {
+            command.env("RECOUNT_DATABASE", options.to_url_lossy().as_str());
+        }
         command
     }
 

@@ -8,10 +8,12 @@ use server::{
     clock::SystemClock,
     store::{Record, Store},
 };
-use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::world::{Cancel, LEASE, World};
-use crate::support::truth::check_sentence;
+use crate::support::{
+    raw::{Raw, on},
+    truth::check_sentence,
+};
 
 /// The longest time between two looks for expired leases.
 const SWEEP: u64 = 5;
@@ -46,15 +48,14 @@ impl Evidence {
     /// Looks at a world whose program has stopped.
     pub async fn gather(world: &World, told: Value, page: String, cancel: Cancel, took: Option<Duration>) -> Self {
         let database = world.home.database();
-        let options = SqliteConnectOptions::new().filename(&database).read_only(true);
-        let mut raw = SqliteConnection::connect_with(&options).await.expect("the database");
-        let reports: i64 = sqlx::query_scalar("select count(*) from reports").fetch_one(&mut raw).await.expect("a count");
-        let doubted: Vec<i64> = sqlx::query_scalar("select number from attempts where in_doubt_at is not null")
-            .fetch_all(&mut raw)
-            .await
-            .expect("numbers");
-        raw.close().await.expect("closed");
-        let store = Store::open(&database, Arc::new(SystemClock), "recount.test").await.expect("the database");
+        let mut raw = Raw::open(database).await;
+        let reports = raw.number("select count(*) from reports").await;
+        let doubted: Vec<i64> = on!(raw, connection => {
+            sqlx::query_scalar("select number from attempts where in_doubt_at is not null").fetch_all(connection).await
+        })
+        .expect("numbers");
+        drop(raw);
+        let store = Store::open(database, Arc::new(SystemClock), "recount.test").await.expect("the database");
         let id = told["id"].as_str().expect("an id").parse().expect("an id");
         let record = store.job(id).await.expect("the database works").expect("the job");
         store.close().await;

@@ -1,0 +1,108 @@
+//! What runs beside the pages, or without them: the worker, the relay of changes between processes, and the cleaner; and how
+//! all of it is stopped.
+
+use crate::{
+    desk::Desk,
+    job::{Worker, WorkerOptions},
+    settings::Settings,
+    store::Store,
+};
+use chrono::{DateTime, Months, TimeDelta};
+use std::time::Duration;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    task::{JoinError, JoinHandle},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How long a form that was not sent is kept.
+const KEEP_DRAFTS: TimeDelta = TimeDelta::days(7);
+const CLEAN_EVERY: Duration = Duration::from_hours(6);
+
+/// The tasks in the background.
+pub struct Background {
+    /// `None`: this process serves pages only.
+    worker: Option<JoinHandle<()>>,
+    relay: JoinHandle<()>,
+    cleaner: JoinHandle<()>,
+}
+
+impl Background {
+    /// Starts them; they end at `shutdown`.
+    pub fn start(desk: &Desk, works: bool, settings: &Settings, shutdown: &CancellationToken) -> Self {
+        let options = WorkerOptions {
+            concurrency: settings.worker.concurrency.max(1),
+            per_person: Some(settings.worker.per_person.max(1)),
+            lease: TimeDelta::seconds(settings.worker.lease_seconds.max(3).into()),
+            grace: Duration::from_secs(settings.worker.grace_seconds.into()),
+            only: None,
+        };
+        let keep_effects = Months::new(settings.history.keep_months.max(1));
+        let store = desk.store().clone();
+        let relay = tokio::spawn({
+            let (store, shutdown) = (store.clone(), shutdown.clone());
+            async move { store.relay_foreign_changes(shutdown).await }
+        });
+        let worker = works.then(|| tokio::spawn(Worker::new(desk.services.clone(), options).run(shutdown.clone())));
+        Self { worker, relay, cleaner: tokio::spawn(clean(store, keep_effects, shutdown.clone())) }
+    }
+
+    /// Waits until the worker ends, which it never does by itself.
+    pub async fn worker_ended(&mut self) -> Result<(), JoinError> {
+        match &mut self.worker {
+            Some(worker) => worker.await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until the worker has handed back what it had, and the rest has ended too. `shutdown` must have fired.
+    pub async fn ended(self) -> Result<(), JoinError> {
+        if let Some(worker) = self.worker {
+            worker.await?;
+        }
+        self.relay.await?;
+        self.cleaner.await
+    }
+}
+
+/// Forgets forms that were left lying, and effects of deleted jobs that are old enough, at the start and every few hours, until
+/// `stop`.
+async fn clean(store: Store, keep_effects: Months, stop: CancellationToken) {
+    loop {
+        let horizon = store.clock().now().checked_sub_months(keep_effects);
+        match store.forget_effects(horizon.unwrap_or(DateTime::UNIX_EPOCH)).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "forgot {count} old effects of deleted jobs"),
+            Err(error) => tracing::warn!(%error, "old effects could not be forgotten"),
+        }
+        match store.clean_drafts(store.clock().now() - KEEP_DRAFTS).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "forgot {count} forms and files that never became a job"),
+            Err(error) => tracing::warn!(%error, "forms that were left lying could not be removed"),
+        }
+        if stop.run_until_cancelled(tokio::time::sleep(CLEAN_EVERY)).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// The signals that end the program, caught from the start so that none of them cuts off a job.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Catches them from now on.
+    pub fn catch() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the first one.
+    pub async fn asked_to_stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What PostgreSQL needs besides SQL. A server can vanish without a word (a cable, a failover), so every exchange has an end,
+//! and a connection that has missed it is thrown away: nobody knows what it is in the middle of. The server in turn does not
+//! let a client that has vanished keep its locks.
+
+use super::{POSTGRES_MIGRATIONS, migrator};
+use crate::store::StoreError;
+use sqlx::{
+    Connection, PgConnection, Postgres,
+    pool::PoolConnection,
+    postgres::{PgConnectOptions, PgPool, PgPoolOptions},
+    raw_sql,
+};
+use std::{io, time::Duration};
+use tokio::{runtime::Handle, time::timeout};
+
+/// How long one statement may take, with its way there and back. Longer than the server's own limits, which say what is wrong.
+const STATEMENT: Duration = Duration::from_secs(10);
+/// How long a free connection is waited for.
+const ACQUIRE: Duration = Duration::from_secs(5);
+/// A connection that was idle for this long is tried out before it is used.
+const TRY_AFTER: Duration = Duration::from_secs(1);
+const CONNECTIONS: u32 = 10;
+
+/// The session's settings: nobody waits long for a lock, and whoever vanishes in the middle of a transaction loses it soon.
+const SESSION: [(&str, &str); 4] = [
+    ("statement_timeout", "8s"),
+    ("lock_timeout", "6s"),
+    ("idle_in_transaction_session_timeout", "5s"),
+    ("tcp_user_timeout", "15s"),
+];
+
+/// Connects, and migrates the database as needed; PostgreSQL lets one process at a time do that.
+pub async fn open(options: &PgConnectOptions) -> Result<PgPool, StoreError> {
+    let named = options.clone().application_name("recount");
+    let mut connection = PgConnection::connect_with(&named).await?;
+    migrator(POSTGRES_MIGRATIONS).run_direct(None, &mut connection, false).await?;
+    connection.close().await?;
+    let pool = PgPoolOptions::new()
+        .max_connections(CONNECTIONS)
+        .acquire_timeout(ACQUIRE)
+        .test_before_acquire(false)
+        .before_acquire(|connection, meta| {
+            Box::pin(async move {
+                if meta.idle_for > TRY_AFTER {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
+        .connect_with(named.options(SESSION))
+        .await?;
+    Ok(pool)
+}
+
+/// The exchange's result, or an error when it does not come in time.
+pub async fn bounded<T>(exchange: impl Future<Output = T>) -> Result<T, sqlx::Error> {
+    let late = |_| sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "the database does not answer"));
+    // On the heap: it would be part of every future that asks the database for something.
+    timeout(STATEMENT, Box::pin(exchange)).await.map_err(late)
+}
+
+/// An open transaction. Dropping it takes it back, in the background.
+#[derive(Debug)]
+pub struct PgTx {
+    /// `None` once it is over.
+    connection: Option<PoolConnection<Postgres>>,
+}
+
+impl PgTx {
+    /// Begins a transaction with this statement.
+    pub async fn begin(pool: &PgPool, statement: &'static str) -> Result<Self, sqlx::Error> {
+        let mut transaction = Self { connection: Some(pool.acquire().await?) };
+        transaction.say(statement).await?;
+        Ok(transaction)
+    }
+
+    /// Fails once the transaction is over.
+    pub fn connection(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
+        self.connection.as_deref_mut().ok_or(sqlx::Error::WorkerCrashed)
+    }
+
+    /// Ends the transaction with its connection.
+    pub fn give_up(&mut self) {
+        if let Some(mut connection) = self.connection.take() {
+            connection.close_on_drop();
+        }
+    }
+
+    /// Commits. After an error nobody knows whether it was committed.
+    pub async fn commit(mut self) -> Result<(), sqlx::Error> {
+        self.say("commit").await?;
+        self.connection = None;
+        Ok(())
+    }
+
+    async fn say(&mut self, statement: &'static str) -> Result<(), sqlx::Error> {
+        let said = bounded(raw_sql(statement).execute(self.connection()?)).await.flatten();
+        if said.is_err() {
+            self.give_up();
+        }
+        said.map(drop)
+    }
+}
+
+impl Drop for PgTx {
+    fn drop(&mut self) {
+        let (Some(mut connection), Ok(runtime)) = (self.connection.take(), Handle::try_current()) else { return };
+        runtime.spawn(async move {
+            if bounded(raw_sql("rollback").execute(&mut *connection)).await.flatten().is_err() {
+                connection.close_on_drop();
+            }
+        });
+    }
+}
