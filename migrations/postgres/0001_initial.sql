@@ -161,21 +161,21 @@ create function forget_history_of_job() returns trigger language plpgsql as $$ b
 end $$;
 create trigger history_of_deleted_job after delete on jobs for each row execute function forget_history_of_job();
 
--- The history of effects is only ever added to. These fire after the row's own constraints, which therefore speak first.
+-- The history of effects is only ever added to.
 create function refuse_change() returns trigger language plpgsql as $$ begin
     raise exception '%', tg_argv[0];
 end $$;
-create trigger effects_stay after delete on effects for each row execute function refuse_change('effects are never deleted');
-create trigger effects_intent_stays after update of job_id, number, kind, target, message_id, created_at on effects
+create trigger effects_stay before delete on effects for each row execute function refuse_change('effects are never deleted');
+create trigger effects_intent_stays before update of job_id, number, kind, target, message_id, created_at on effects
     for each row execute function refuse_change('the intent of an effect never changes');
-create trigger effects_done_stay after update on effects for each row when (old.outcome = 'done')
+create trigger effects_done_stay before update on effects for each row when (old.outcome = 'done')
     execute function refuse_change('an effect that is done never changes');
-create trigger attempts_stay after delete on attempts for each row execute function refuse_change('attempts are never deleted');
-create trigger attempts_settled_stay after update on attempts for each row when (old.outcome in ('done', 'not_done'))
+create trigger attempts_stay before delete on attempts for each row execute function refuse_change('attempts are never deleted');
+create trigger attempts_settled_stay before update on attempts for each row when (old.outcome in ('done', 'not_done'))
     execute function refuse_change('an attempt that is settled never changes');
-create trigger history_of_effects_stays after delete on history for each row when (old.effect is not null)
+create trigger history_of_effects_stays before delete on history for each row when (old.effect is not null)
     execute function refuse_change('entries about effects are never deleted');
-create trigger history_stays after update on history for each row execute function refuse_change('the history never changes');
+create trigger history_stays before update on history for each row execute function refuse_change('the history never changes');
 
 -- What collecting found. `position` orders the coverage list; `number` is the document's number in the report.
 create table documents (

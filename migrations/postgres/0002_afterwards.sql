@@ -78,7 +78,7 @@ create table decisions (
 create index decisions_of_effect on decisions (job_id, number, id);
 
 -- The history of effects is only ever added to. What is older than the horizon, and whose job is deleted, may go: the horizon
--- follows the settings, and nothing else deletes. These fire after the row's own constraints, which therefore speak first.
+-- follows the settings, and nothing else deletes.
 create table horizon (
     id bigint primary key check (id = 1),
     keep_from timestamptz not null
@@ -95,33 +95,33 @@ begin
                and (changed_at >= (select keep_from from horizon) or exists (select 1 from jobs where id = old.job_id))) then
         raise exception '%', tg_argv[0];
     end if;
-    return null;
+    return old;
 end $$;
 create function refuse_to_forget_effect() returns trigger language plpgsql as $$ begin
     if old.changed_at >= (select keep_from from horizon) or exists (select 1 from jobs where id = old.job_id) then
         raise exception '%', tg_argv[0];
     end if;
-    return null;
+    return old;
 end $$;
 
-create trigger effects_stay after delete on effects
+create trigger effects_stay before delete on effects
     for each row execute function refuse_to_forget_effect('effects are never deleted');
 create trigger effects_intent_stays
-    after update of job_id, number, kind, target, message_id, job_kind, job_title, job_month, owner_email, created_at on effects
+    before update of job_id, number, kind, target, message_id, job_kind, job_title, job_month, owner_email, created_at on effects
     for each row execute function refuse_change('the intent of an effect never changes');
-create trigger effects_done_stay after update on effects for each row when (old.outcome = 'done')
+create trigger effects_done_stay before update on effects for each row when (old.outcome = 'done')
     execute function refuse_change('an effect that is done never changes');
 drop trigger attempts_stay on attempts;
-create trigger attempts_stay after delete on attempts
+create trigger attempts_stay before delete on attempts
     for each row execute function refuse_to_forget('attempts are never deleted', 'number');
-create trigger looks_stay after delete on looks
+create trigger looks_stay before delete on looks
     for each row execute function refuse_to_forget('looks are never deleted', 'number');
-create trigger looks_ended_stay after update on looks for each row when (old.result is not null)
+create trigger looks_ended_stay before update on looks for each row when (old.result is not null)
     execute function refuse_change('a look that has ended never changes');
-create trigger decisions_stay after delete on decisions
+create trigger decisions_stay before delete on decisions
     for each row execute function refuse_to_forget('decisions are never deleted', 'number');
-create trigger decisions_never_change after update on decisions
+create trigger decisions_never_change before update on decisions
     for each row execute function refuse_change('decisions never change');
 drop trigger history_of_effects_stays on history;
-create trigger history_of_effects_stays after delete on history for each row when (old.effect is not null)
+create trigger history_of_effects_stays before delete on history for each row when (old.effect is not null)
     execute function refuse_to_forget('entries about effects are never deleted', 'effect');

@@ -73,7 +73,7 @@ async fn there_is_one_report_for_a_job() {
 
 /// Rows that no transition makes, with the constraint that refuses them.
 const IMPOSSIBLE: &[(&str, &str)] = &[
-    ("update jobs set phase = 'paused' where id = $1", "phase in"),
+    ("update jobs set phase = 'paused', lease_owner = null, lease_expires_at = null where id = $1", "phase in"),
     ("update jobs set phase = 'finished' where id = $1", "jobs_final_has_end"),
     ("update jobs set finished_at = 'now' where id = $1", "jobs_final_has_end"),
     ("update jobs set lease_expires_at = null where id = $1", "jobs_lease_whole"),
