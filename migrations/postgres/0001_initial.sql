@@ -168,7 +168,7 @@ end $$;
 create trigger effects_stay before delete on effects for each row execute function refuse_change('effects are never deleted');
 create trigger effects_intent_stays before update of job_id, number, kind, target, message_id, created_at on effects
     for each row execute function refuse_change('the intent of an effect never changes');
-create trigger effects_done_stay before update on effects for each row when (old.outcome = 'done')
+create trigger effects_done_stay after update on effects for each row when (old.outcome = 'done')
     execute function refuse_change('an effect that is done never changes');
 create trigger attempts_stay before delete on attempts for each row execute function refuse_change('attempts are never deleted');
 create trigger attempts_settled_stay before update on attempts for each row when (old.outcome in ('done', 'not_done'))

@@ -109,7 +109,7 @@ create trigger effects_stay before delete on effects
 create trigger effects_intent_stays
     before update of job_id, number, kind, target, message_id, job_kind, job_title, job_month, owner_email, created_at on effects
     for each row execute function refuse_change('the intent of an effect never changes');
-create trigger effects_done_stay before update on effects for each row when (old.outcome = 'done')
+create trigger effects_done_stay after update on effects for each row when (old.outcome = 'done')
     execute function refuse_change('an effect that is done never changes');
 drop trigger attempts_stay on attempts;
 create trigger attempts_stay before delete on attempts
