@@ -225,19 +225,26 @@ impl Store {
     /// Takes the oldest job that waits for a worker, and whose owner has fewer than [`ClaimTerms::per_person`] jobs at work. A
     /// job whose rows cannot be understood is passed over, so that it does not keep the others waiting.
     pub async fn claim_job(&self, worker: &str, terms: ClaimTerms) -> Result<Option<Claim>, StoreError> {
-        let mut after = None;
+        let (mut after, mut passed_over) = (None, Vec::new());
         // A look without a lock first: most of the time there is nothing to take.
         while let Some((id, owner)) = self.next_waiting(terms, after).await? {
-            match self.claim_this(id, owner, worker, terms).await {
-                Ok(Some(claim)) => return Ok(Some(claim)),
-                // Another worker was quicker.
-                Ok(None) | Err(StoreError::Refused(_)) => {}
-                Err(error @ StoreError::Inconsistent { .. }) => {
-                    tracing::error!(job = %id, %error, "job {id} cannot be understood and is passed over");
+            let mut tx = self.db.begin().await?;
+            if tx.try_lock_job(id).await? {
+                if let Some(claim) = self.claim_locked(tx, id, owner, worker, terms).await? {
+                    return Ok(Some(claim));
                 }
-                Err(error) => return Err(error),
+            } else {
+                passed_over.push((id, owner));
             }
             after = Some(id);
+        }
+        // Nothing else is left, so that there is time to wait for those that somebody was at, who may leave them as they were.
+        for (id, owner) in passed_over {
+            let mut tx = self.db.begin().await?;
+            tx.lock_job(id).await?;
+            if let Some(claim) = self.claim_locked(tx, id, owner, worker, terms).await? {
+                return Ok(Some(claim));
+            }
         }
         Ok(None)
     }
@@ -258,11 +265,15 @@ impl Store {
         })?)
     }
 
-    async fn claim_this(&self, id: JobId, owner: UserId, worker: &str, terms: ClaimTerms) -> Result<Option<Claim>, StoreError> {
-        let mut tx = self.db.begin().await?;
-        if !tx.try_lock_job(id).await? {
-            return Ok(None);
-        }
+    /// `None` where the job can no longer be taken.
+    async fn claim_locked(
+        &self,
+        mut tx: Tx,
+        id: JobId,
+        owner: UserId,
+        worker: &str,
+        terms: ClaimTerms,
+    ) -> Result<Option<Claim>, StoreError> {
         if terms.per_person.is_some() {
             // Counted again while nobody else takes a job of the same person.
             tx.lock(owner.0).await?;
@@ -274,8 +285,16 @@ impl Store {
                 return Ok(None);
             }
         }
-        let Some(mut change) = self.change_locked(tx, id).await? else { return Ok(None) };
-        let epoch = change.job.claim()?;
+        let mut change = match self.change_locked(tx, id).await {
+            Ok(Some(change)) => change,
+            Ok(None) => return Ok(None),
+            Err(error @ StoreError::Inconsistent { .. }) => {
+                tracing::error!(job = %id, %error, "job {id} cannot be understood and is passed over");
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let Ok(epoch) = change.job.claim() else { return Ok(None) };
         let step = change.job.current_step().unwrap_or(StepKind::Collect);
         change.lease = Some((worker.to_owned(), change.lease_time().await? + terms.lease));
         change.note(format!("Taken by worker {worker}"));

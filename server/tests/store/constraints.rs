@@ -97,7 +97,7 @@ const IMPOSSIBLE: &[(&str, &str)] = &[
     ("update effects set not_done = 'refused' where job_id = $1 and number = 2", "effects_not_done_has_reason"),
     ("update effects set outcome = 'not_done', not_done = 'lost' where job_id = $1 and number = 2", "not_done in"),
     ("update effects set outcome = 'in_doubt' where job_id = $1 and number = 1", "effects_doubt_is_email"),
-    ("update attempts set outcome = 'not_started' where job_id = $1", "outcome in"),
+    ("update attempts set outcome = 'not_started' where job_id = $1 and number = 2", "outcome in"),
 ];
 
 /// Constraints without a name: SQLite quotes the condition, PostgreSQL names the column.
