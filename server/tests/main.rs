@@ -37,6 +37,7 @@ mod store {
     mod afterwards;
     mod cancel;
     mod constraints;
+    mod fairness;
     mod forgetting;
     mod lifecycle;
     mod migration;
