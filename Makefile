@@ -12,8 +12,11 @@ SITE := target/site/pkg/app.js.br
 WASM := target/wasm32-unknown-unknown/wasm-release/app.wasm
 # Tests hold the program at its fail points. All of them use one build, where the points do nothing unless they are asked to.
 FAIL_POINTS := --features server/fail-points
+# The second pass is on a PostgreSQL server of its own; what has to do with no database is left out there.
+WITH_POSTGRES := server/tests/with-postgres.sh
+NO_DATABASE := $(addprefix --skip ,docs:: extract:: ingest:: mail:: period:: report:: source:: summarizer::)
 
-.PHONY: help run test build clean site tools browser exim dovecot lint test-rust test-browser bench
+.PHONY: help run test build clean site tools browser exim dovecot lint test-rust test-browser postgres bench
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 — \2/p' Makefile
@@ -34,13 +37,15 @@ lint: tools
 	cargo clippy -p app --lib --features hydrate --target wasm32-unknown-unknown -- -D warnings
 	@test -z "$$(cargo tree --workspace --target all -i ring 2>/dev/null)" || { echo "ring is in the tree; TLS is aws-lc-rs everywhere"; exit 1; }
 
-test-rust: exim dovecot ## Run the tests of contract, store, services and the whole program
+test-rust: exim dovecot postgres ## Run the tests of contract, store, services and the whole program, on both databases
 	cargo test --workspace $(FAIL_POINTS)
+	$(WITH_POSTGRES) cargo test -p server $(FAIL_POINTS) -- $(NO_DATABASE)
 
-test-browser: site browser ## Run the browser tests
+test-browser: site browser postgres ## Run the browser tests, on both databases
 	cargo build --workspace $(FAIL_POINTS)
 	cd end2end && npm run --silent check
 	cd end2end && npx playwright test
+	cd end2end && ../$(WITH_POSTGRES) npx playwright test
 
 bench: build ## Measure what docs/benchmarks.md reports
 	cargo bench -p server --bench latency
@@ -78,6 +83,9 @@ exim:
 
 dovecot:
 	@test -x /usr/sbin/dovecot || $(call install,dovecot-imapd)
+
+postgres:
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || $(call install,postgresql)
 
 install = { echo "Installing $(1) for the tests"; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(1) >/dev/null; }
 

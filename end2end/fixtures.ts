@@ -4,6 +4,7 @@ import { test as base, expect, type BrowserContext, type Locator, type Page } fr
 import { cpSync, linkSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Database } from "./support/database.ts";
 import { SAMPLES, type Documents } from "./support/documents.ts";
 import { MailServer } from "./support/mail-server.ts";
 import { ModelServer } from "./support/model-server.ts";
@@ -57,16 +58,19 @@ interface TestFixtures {
 
 interface WorkerFixtures {
   /** A data folder with people, to copy: making passwords costs time. */
-  seed: string;
+  seed: { data: string; database: Database | null };
 }
 
 export const test = base.extend<TestFixtures, WorkerFixtures>({
   seed: [
     async ({}, use) => {
-      const seed = mkdtempSync(join(tmpdir(), "recount-seed-"));
-      for (const person of [ada, bob, admin]) addUser(seed, person);
-      await use(seed);
-      rmSync(seed, { recursive: true });
+      const data = mkdtempSync(join(tmpdir(), "recount-seed-"));
+      const database = Database.copyOf(null);
+      if (database) writeFileSync(join(data, "recount.toml"), database.setting);
+      for (const person of [ada, bob, admin]) addUser(data, person);
+      await use({ data, database });
+      database?.drop();
+      rmSync(data, { recursive: true });
     },
     { scope: "worker" },
   ],
@@ -90,14 +94,16 @@ export const test = base.extend<TestFixtures, WorkerFixtures>({
     const chosen = { ...DEFAULTS, ...setup };
     const home = mkdtempSync(join(tmpdir(), "recount-"));
     const data = join(home, "data");
-    if (chosen.people) cpSync(seed, data, { recursive: true });
+    const database = Database.copyOf(chosen.people ? seed.database : null);
+    if (chosen.people) cpSync(seed.data, data, { recursive: true });
     else mkdirSync(data);
-    writeFileSync(join(data, "recount.toml"), settings(home, chosen, mail, model));
+    writeFileSync(join(data, "recount.toml"), `${database?.setting ?? ""}\n${settings(home, chosen, mail, model)}`);
     const server = new Recount(data);
     await server.start();
     await use(server);
     await server.kill("SIGKILL");
     if (testInfo.status !== testInfo.expectedStatus) await testInfo.attach("server.log", { body: server.output });
+    database?.drop();
     rmSync(home, { recursive: true });
     expect(server.output).not.toContain("panicked");
   },
