@@ -23,6 +23,7 @@ use crate::{
 };
 use app::contract::{Change, Effect, Job, NotDone, Outcome, Phase, StepState, changes};
 use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::QueryBuilder;
 use std::collections::HashMap;
 
 /// A change of one job under way.
@@ -161,17 +162,16 @@ impl JobTx {
         one_row("update of a job", rows)?;
         self.store_steps().await?;
         self.store_effects().await?;
+        let mut entries = Vec::with_capacity(found.len() + self.notes.len());
         for change in &found {
             let effect = match change {
                 Change::Effect { number, .. } => Some(*number),
                 Change::Phase(_) | Change::CancelRequested | Change::Step(..) => None,
             };
-            let entry = self.describe(*change);
-            remember(&mut self.tx, id, now, effect, &entry).await?;
+            entries.push((effect, self.describe(*change)));
         }
-        for (effect, note) in std::mem::take(&mut self.notes) {
-            remember(&mut self.tx, id, now, effect, &note).await?;
-        }
+        entries.append(&mut self.notes);
+        remember(&mut self.tx, id, now, &entries).await?;
         for (number, decision) in std::mem::take(&mut self.decisions) {
             insert_decision(&mut self.tx, id, number, &decision).await?;
         }
@@ -359,17 +359,23 @@ pub(super) async fn insert_effect(
     Ok(())
 }
 
-/// Adds an entry to the history of a job, and of its effect with this number where the entry is about one.
+/// Adds entries to the history of a job, each with the number of the effect that it is about.
 pub(super) async fn remember(
     tx: &mut Tx,
     job: JobId,
     at: DateTime<Utc>,
-    effect: Option<u32>,
-    entry: &str,
+    entries: &[(Option<u32>, String)],
 ) -> Result<(), StoreError> {
+    if entries.is_empty() {
+        return Ok(());
+    }
     within!(*tx, conn => {
-        sqlx::query("insert into history (job_id, effect, at, entry) values ($1, $2, $3, $4)")
-            .bind(job).bind(effect.map(i64::from)).bind(at).bind(entry).execute(conn).await.map(drop)
+        // One statement, since each costs a way to the database and back.
+        let mut insert = QueryBuilder::new("insert into history (job_id, effect, at, entry) ");
+        insert.push_values(entries, |mut row, (effect, entry)| {
+            row.push_bind(job).push_bind(effect.map(i64::from)).push_bind(at).push_bind(entry);
+        });
+        insert.build().execute(conn).await.map(drop)
     })?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::StoreError;
 use crate::{bus::JobChanged, clock::Clock, id::JobId};
 use chrono::{DateTime, Utc};
 use postgres::PgTx;
-pub(super) use postgres::bounded;
+pub(super) use postgres::{CHANNEL, bounded};
 use sqlx::{
     Sqlite, SqlitePool, Transaction,
     migrate::{MigrateError, Migrator},
@@ -235,9 +235,6 @@ fn migrator(mut migrations: Migrator) -> Migrator {
     migrations
 }
 
-/// The channel on which processes tell each other of changes.
-pub(super) const CHANNEL: &str = "recount_jobs";
-
 impl Tx {
     /// Waits until nobody else changes this job, nor the report's job that it is a mailing about, and keeps others waiting
     /// until the end of the transaction. The jobs that a mailing is about come first, so that no two wait for each other.
@@ -288,22 +285,17 @@ impl Tx {
         }
     }
 
-    /// Tells the other processes of a change when it is committed. SQLite has no such means; there they look for themselves.
-    pub async fn tell(&mut self, origin: Uuid, change: JobChanged) -> Result<(), sqlx::Error> {
-        if let Self::Postgres(_) = self {
-            let message = change.to_message(origin);
-            within!(*self, conn => {
-                sqlx::query("select pg_notify($1, $2)").bind(CHANNEL).bind(message).execute(conn).await.map(drop)
-            })?;
-        }
-        Ok(())
-    }
-
     /// Commits.
     pub async fn commit(self) -> Result<(), sqlx::Error> {
+        self.commit_and_tell(Uuid::nil(), &[]).await
+    }
+
+    /// Commits, and with PostgreSQL tells the other processes of these changes, if and only if the commit succeeds. SQLite has
+    /// no such means; there they look for themselves.
+    pub async fn commit_and_tell(self, origin: Uuid, changes: &[JobChanged]) -> Result<(), sqlx::Error> {
         match self {
             Self::Sqlite(transaction) => transaction.commit().await,
-            Self::Postgres(transaction) => transaction.commit().await,
+            Self::Postgres(transaction) => transaction.commit(changes.iter().map(|change| change.to_message(origin))).await,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::{
 };
 use app::contract::{CancelAnswer, EffectKind, Epoch, Job, JobKind, Phase, Recovery, StepKind};
 use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::QueryBuilder;
 
 /// What a worker holds after claiming a job.
 #[derive(Debug, Clone)]
@@ -119,15 +120,13 @@ impl Store {
         let owner_email: String = within!(*tx, conn => {
             sqlx::query_scalar("select email from users where id = $1").bind(owner).fetch_one(conn).await
         })?;
-        for (position, step) in (0_i64..).zip(&job.steps) {
-            within!(*tx, conn => {
-                sqlx::query("insert into steps (job_id, position, kind, state, done, total) values ($1, $2, $3, $4, 0, 0)")
-                    .bind(id).bind(position).bind(step.kind.name()).bind(step.state.name())
-                    .execute(conn)
-                    .await
-                    .map(drop)
-            })?;
-        }
+        within!(*tx, conn => {
+            let mut insert = QueryBuilder::new("insert into steps (job_id, position, kind, state, done, total) ");
+            insert.push_values((0_i64..).zip(&job.steps), |mut row, (position, step)| {
+                row.push_bind(id).push_bind(position).push_bind(step.kind.name()).push_bind(step.state.name()).push("0, 0");
+            });
+            insert.build().execute(conn).await.map(drop)
+        })?;
         let mut recipients = spec.recipients.iter();
         for effect in &job.effects {
             let (target, message_id) = match (effect.kind, &spec.task) {
@@ -139,7 +138,7 @@ impl Store {
             };
             insert_effect(tx, id, effect, (&target, message_id), About::of(spec, &owner_email), now).await?;
         }
-        remember(tx, id, now, None, "Created").await?;
+        remember(tx, id, now, &[(None, "Created".into())]).await?;
         Ok((id, true))
     }
 

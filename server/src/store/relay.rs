@@ -45,11 +45,8 @@ impl Default for Announcer {
 
 impl Announcer {
     /// Commits a transaction and tells everybody which jobs it has changed.
-    pub(super) async fn commit(&self, mut tx: Tx, changes: &[JobChanged]) -> Result<(), sqlx::Error> {
-        for &change in changes {
-            tx.tell(self.origin, change).await?;
-        }
-        tx.commit().await?;
+    pub(super) async fn commit(&self, tx: Tx, changes: &[JobChanged]) -> Result<(), sqlx::Error> {
+        tx.commit_and_tell(self.origin, changes).await?;
         for &change in changes {
             self.bus.publish(News::Job(change));
         }

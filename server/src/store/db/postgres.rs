@@ -5,7 +5,7 @@
 use super::{POSTGRES_MIGRATIONS, migrator};
 use crate::store::StoreError;
 use sqlx::{
-    Connection, PgConnection, Postgres,
+    AssertSqlSafe, Connection, PgConnection, Postgres, SqlSafeStr,
     pool::PoolConnection,
     postgres::{PgConnectOptions, PgPool, PgPoolOptions},
     raw_sql,
@@ -20,6 +20,9 @@ const ACQUIRE: Duration = Duration::from_secs(5);
 /// A connection that was idle for this long is tried out before it is used.
 const TRY_AFTER: Duration = Duration::from_secs(1);
 const CONNECTIONS: u32 = 10;
+
+/// The channel on which processes tell each other of changes.
+pub const CHANNEL: &str = "recount_jobs";
 
 /// The session's settings: nobody waits long for a lock, and whoever vanishes in the middle of a transaction loses it soon.
 const SESSION: [(&str, &str); 4] = [
@@ -86,15 +89,18 @@ impl PgTx {
         }
     }
 
-    /// Commits. After an error nobody knows whether it was committed.
-    pub async fn commit(mut self) -> Result<(), sqlx::Error> {
-        self.say("commit").await?;
+    /// Commits, and sends these messages with it, of letters, digits, hyphens and spaces only. After an error nobody knows
+    /// whether it was committed.
+    pub async fn commit(mut self, messages: impl Iterator<Item = String>) -> Result<(), sqlx::Error> {
+        // In one exchange: every commit of a job has a message.
+        let told: Vec<String> = messages.map(|message| format!("select pg_notify('{CHANNEL}', '{message}'); ")).collect();
+        self.say(AssertSqlSafe(told.concat() + "commit")).await?;
         self.connection = None;
         Ok(())
     }
 
-    async fn say(&mut self, statement: &'static str) -> Result<(), sqlx::Error> {
-        let said = bounded(raw_sql(statement).execute(self.connection()?)).await.flatten();
+    async fn say(&mut self, statements: impl SqlSafeStr) -> Result<(), sqlx::Error> {
+        let said = bounded(raw_sql(statements).execute(self.connection()?)).await.flatten();
         if said.is_err() {
             self.give_up();
         }
