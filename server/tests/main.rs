@@ -37,10 +37,12 @@ mod store {
     mod afterwards;
     mod cancel;
     mod constraints;
+    mod files;
     mod forgetting;
     mod lifecycle;
     mod migration;
     mod recovery;
+    mod s3;
 }
 
 mod jobs {
@@ -51,6 +53,7 @@ mod jobs {
     mod crash;
     mod doubt;
     mod ending;
+    mod files;
     mod hold;
     mod keys;
     mod looks;
@@ -65,6 +68,7 @@ mod api {
     mod afterwards;
     mod effects;
     mod events;
+    mod files;
     mod forms;
     mod jobs;
     mod orders;

@@ -20,7 +20,7 @@ pub use change::JobTx;
 pub use content::{CollectedDocument, Message, Report};
 pub use effects::{Attempt, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord};
 pub use error::StoreError;
-pub use forms::{NewUpload, Upload};
+pub use forms::{Copies, NewUpload, Upload};
 pub use jobs::{Claim, Heartbeat};
 pub use looks::{DueLook, LookRecord, LookResult};
 pub use record::{JobRow, Record, StepTimes};
@@ -31,6 +31,7 @@ pub use users::{NewUser, User};
 use crate::{
     bus::{Bus, JobChanged},
     clock::SharedClock,
+    files::Files,
     id::JobId,
     mail::compose::message_id,
 };
@@ -44,12 +45,25 @@ pub struct Store {
     pub(crate) clock: SharedClock,
     bus: Bus,
     mail_domain: String,
+    files: Option<Files>,
 }
 
 impl Store {
     /// Opens the SQLite file at `path`, making and migrating it as needed. `mail_domain` is the right side of Message-IDs.
     pub async fn open(path: &Path, clock: SharedClock, mail_domain: &str) -> Result<Self, StoreError> {
-        Ok(Self { db: Db::open_sqlite(path).await?, clock, bus: Bus::default(), mail_domain: mail_domain.to_owned() })
+        Ok(Self {
+            db: Db::open_sqlite(path).await?,
+            clock,
+            bus: Bus::default(),
+            mail_domain: mail_domain.to_owned(),
+            files: None,
+        })
+    }
+
+    /// The same store, with large uploads in `files` instead of in the database.
+    #[must_use]
+    pub fn with_files(self, files: Files) -> Self {
+        Self { files: Some(files), ..self }
     }
 
     /// Where changes of jobs are announced.

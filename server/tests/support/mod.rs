@@ -11,6 +11,7 @@ pub mod mail;
 pub mod model_server;
 pub mod program;
 pub mod resend_server;
+pub mod s3_server;
 pub mod site;
 pub mod smtp_run;
 pub mod smtp_server;
