@@ -82,11 +82,11 @@ pub enum OpenError {
     #[error("files.store must be a place and nothing else; its user and key come from environment variables")]
     Credentials,
     /// The folder is not there, or not to be written to.
-    #[error("the folder {} of files.store cannot be used: {source}. Make it, or mount it", path.display())]
-    Folder { path: PathBuf, source: std::io::Error },
+    #[error("the folder {} of files.store cannot be used: {cause}. Make it, or mount it", path.display())]
+    Folder { path: PathBuf, cause: std::io::Error },
     /// The environment's variables do not fit together.
-    #[error("the file store {place} cannot be set up: {source}")]
-    Client { place: String, source: object_store::Error },
+    #[error("the file store {place} cannot be set up: {cause}")]
+    Client { place: Arc<str>, cause: object_store::Error },
 }
 
 /// An open file store.
@@ -118,13 +118,13 @@ impl Files {
             let path = url.to_file_path().map_err(|()| OpenError::Address)?;
             root = Key::default();
             folder = Some(path.join(UPLOADS));
-            Arc::new(open_folder(&path).map_err(|source| OpenError::Folder { path, source })?)
+            Arc::new(open_folder(&path).map_err(|cause| OpenError::Folder { path, cause })?)
         } else {
             if url.host_str().is_none_or(str::is_empty) {
                 return Err(OpenError::Address);
             }
             let client = open_service(&url, environment.into_iter().collect()).ok_or(OpenError::Address)?;
-            client.map_err(|source| OpenError::Client { place: place.to_string(), source })?
+            client.map_err(|cause| OpenError::Client { place: place.clone(), cause })?
         };
         let in_database_up_to = u64::from(settings.in_database_up_to_mb) * 1_000_000;
         Ok(Self { store, root: root.join(UPLOADS), folder, place, in_database_up_to })
