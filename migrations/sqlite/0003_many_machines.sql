@@ -2,6 +2,8 @@
 
 -- Null: the bytes are in the row. Otherwise they are in the file store under this key, and `bytes` is empty.
 alter table uploads add column stored_as text;
+-- Every object belongs to one row. Also the way to all of them that does not lead past the bytes of those that are in rows.
+create unique index uploads_stored_as on uploads (stored_as) where stored_as is not null;
 
 -- A job that was open in a backup when that was restored. Nobody here knows what happened to it afterwards, so that nothing of
 -- it goes on by itself until a person says so; null for all others.

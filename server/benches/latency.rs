@@ -9,7 +9,7 @@ use server::{
     desk::Desk,
     http::{AppState, PeopleState, router},
     id::{JobId, RequestKey, UserId},
-    job::{Hold, MAIL_PAUSES, Services, SourceSpec, Spec, Task, Worker, WorkerOptions},
+    job::{FILE_PAUSES, Hold, MAIL_PAUSES, Services, SourceSpec, Spec, Task, Worker, WorkerOptions},
     mail::outbox::Outbox,
     people::{EmailAddress, Role, first_admin::FirstAdmin, password::PasswordHash},
     settings::{Settings, SummarizerChoice},
@@ -82,6 +82,7 @@ async fn office(summarizer: SummarizerChoice) -> Office {
         limits: Settings::default().limits(),
         looks: Arc::default(),
         mail_pauses: MAIL_PAUSES,
+        file_pauses: FILE_PAUSES,
     });
     Office { store, services, owner, cookie: format!("session={}", secret.expose()), documents, _dir: dir }
 }

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod desk;
 pub mod extract;
 pub mod fail_point;
+pub mod files;
 pub mod http;
 pub mod id;
 pub mod job;

@@ -3,6 +3,7 @@
 
 use crate::{
     extract::Limits,
+    files::Files,
     mail::{
         channel::Channel,
         look::{Archive, Bounces, LogFile, LogSettings, Look, MailboxSettings},
@@ -39,6 +40,8 @@ pub struct Settings {
     /// A model; without it the built-in summarizer is used.
     pub model: Option<ModelSetting>,
     pub uploads: UploadSettings,
+    /// A file store for large uploads; without it all are in the database.
+    pub files: Option<FilesSettings>,
     pub worker: WorkerSettings,
     pub history: HistorySettings,
 }
@@ -124,6 +127,24 @@ pub struct UploadSettings {
 impl Default for UploadSettings {
     fn default() -> Self {
         Self { max_file_mb: 25, max_total_mb: 100 }
+    }
+}
+
+/// Where large uploads are kept instead of in the database.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilesSettings {
+    /// The place, as an address: `file:///…`, `s3://…`, `gs://…` or `az://…`.
+    pub store: String,
+    /// Files of up to this many megabytes (1,000,000 bytes) stay in the database.
+    #[serde(default = "FilesSettings::usual_limit")]
+    pub in_database_up_to_mb: u32,
+}
+
+impl FilesSettings {
+    /// Databases take a megabyte in their stride, and asking a store for one costs more time than moving it.
+    fn usual_limit() -> u32 {
+        1
     }
 }
 
@@ -215,6 +236,13 @@ impl Settings {
     /// The most that one form may hold, in bytes.
     pub fn max_total_bytes(&self) -> u64 {
         u64::from(self.uploads.max_total_mb) * 1_000_000
+    }
+
+    /// Opens the file store, if there is one.
+    pub fn file_store(&self) -> anyhow::Result<Option<Files>> {
+        let environment =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Ok(self.files.as_ref().map(|settings| Files::open(settings, environment)).transpose()?)
     }
 
     /// The sender of all messages.
@@ -356,6 +384,42 @@ mod tests {
         ] {
             let error = load(&text).and_then(|settings| settings.looks()).err().expect("must be refused");
             assert!(format!("{error:#}").contains(named), "{error:#}");
+        }
+    }
+
+    #[test]
+    fn a_file_store_is_an_address_of_a_kind_that_is_known() {
+        assert_eq!(load("").expect("settings").files, None);
+        let loaded = load("[files]\nstore = 's3://bucket/x'").expect("settings").files;
+        assert_eq!(loaded, Some(FilesSettings { store: "s3://bucket/x".into(), in_database_up_to_mb: 1 }));
+        for (text, named) in [("[files]\nstore = 's3://b'\nlimit = 1", "limit"), ("[files]\nin_database_up_to_mb = 3", "store")] {
+            let error = load(text).expect_err("must be refused");
+            assert!(format!("{error:#}").contains(named), "{error:#}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let azure = [("AZURE_STORAGE_ACCOUNT_NAME".to_owned(), "office".to_owned())];
+        let azure_key = ("AZURE_STORAGE_ACCOUNT_KEY".to_owned(), "c2VjcmV0".to_owned());
+        let open = |store: &str, environment: &[(String, String)]| {
+            let settings = FilesSettings { store: store.into(), in_database_up_to_mb: 1 };
+            Files::open(&settings, environment.iter().cloned()).map(|files| (files.takes(1_000_000), files.takes(1_000_001)))
+        };
+        for store in [format!("file://{}", folder.path().display()).as_str(), "s3://bucket", "gs://bucket/a/b"] {
+            assert_eq!(open(store, &[]).unwrap_or_else(|error| panic!("{store}: {error}")), (false, true));
+        }
+        assert_eq!(open("az://container/x", &[azure[0].clone(), azure_key]).expect("a container"), (false, true));
+        for (store, said) in [
+            ("", "must be an address"),
+            ("bucket/x", "must be an address"),
+            ("ftp://host/x", "must be an address"),
+            ("memory:///x", "must be an address"),
+            ("s3:///x", "must be an address"),
+            ("file://host/x", "must be an address"),
+            ("az://container", "az://container cannot be set up"),
+            ("file:///no/such/folder", "the folder /no/such/folder"),
+            ("file:///dev/null", "the folder /dev/null"),
+        ] {
+            let error = open(store, &[]).expect_err(store).to_string();
+            assert!(error.contains(said), "{store}: {error}");
         }
     }
 }

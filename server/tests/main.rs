@@ -38,10 +38,12 @@ mod store {
     mod cancel;
     mod constraints;
     mod fairness;
+    mod files;
     mod forgetting;
     mod lifecycle;
     mod migration;
     mod recovery;
+    mod s3;
 }
 
 mod jobs {
@@ -52,6 +54,7 @@ mod jobs {
     mod crash;
     mod doubt;
     mod ending;
+    mod files;
     mod hold;
     mod keys;
     mod looks;
@@ -66,6 +69,7 @@ mod api {
     mod afterwards;
     mod effects;
     mod events;
+    mod files;
     mod forms;
     mod jobs;
     mod orders;

@@ -82,6 +82,8 @@ pub struct UploadLine {
     pub size: String,
     /// "12 May 2026, by its file name"; empty where nothing dates it.
     pub dated: String,
+    /// Why it cannot be read at the moment; empty if it can.
+    pub trouble: String,
     /// The month that a person gave it, `YYYY-MM`, or empty.
     pub by_hand: String,
     /// Whether it counts for the chosen month.

@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a form that was not sent is kept.
 const KEEP_DRAFTS: TimeDelta = TimeDelta::days(7);
+/// How long an object that no row names stays in the file store: no upload takes that long, nor do clocks differ so much.
+const KEEP_UNNAMED_FILES: TimeDelta = TimeDelta::days(1);
 const CLEAN_EVERY: Duration = Duration::from_hours(6);
 
 /// The tasks in the background.
@@ -65,8 +67,8 @@ impl Background {
     }
 }
 
-/// Forgets forms that were left lying, and effects of deleted jobs that are old enough, at the start and every few hours, until
-/// `stop`.
+/// Forgets forms that were left lying, effects of deleted jobs that are old enough, and files that nothing belongs to, at the
+/// start and every few hours, until `stop`.
 async fn clean(store: Store, keep_effects: Months, stop: CancellationToken) {
     loop {
         let horizon = store.clock().now().checked_sub_months(keep_effects);
@@ -79,6 +81,11 @@ async fn clean(store: Store, keep_effects: Months, stop: CancellationToken) {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "forgot {count} forms and files that never became a job"),
             Err(error) => tracing::warn!(%error, "forms that were left lying could not be removed"),
+        }
+        match store.clean_files(store.clock().now() - KEEP_UNNAMED_FILES).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "removed {count} files that nothing belongs to from the file store"),
+            Err(error) => tracing::warn!(%error, "the file store could not be tidied up"),
         }
         if stop.run_until_cancelled(tokio::time::sleep(CLEAN_EVERY)).await.is_none() {
             return;

@@ -11,7 +11,7 @@ mod worker;
 use crate::{
     clock::{SharedClock, SystemClock},
     desk::Desk,
-    job::{MAIL_PAUSES, Services},
+    job::{FILE_PAUSES, MAIL_PAUSES, Services},
     settings::Settings,
     store::{Place, Store},
 };
@@ -111,7 +111,8 @@ fn log(default: &str) {
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
 }
 
-/// Makes the data folder and opens the database.
+/// Makes the data folder and opens the database; uploads in a file store are out of reach with it. So a Cancel, say, depends on
+/// no other service.
 pub async fn open_store(data: &DataFolder, settings: &Settings) -> anyhow::Result<Store> {
     let folder = &data.path;
     // Documents and messages are in it: nobody else on the machine needs to read them.
@@ -128,7 +129,10 @@ pub async fn open_store(data: &DataFolder, settings: &Settings) -> anyhow::Resul
 
 /// Opens everything that a desk needs.
 pub async fn open_desk(data: &DataFolder, settings: Settings, public_url: &str) -> anyhow::Result<Desk> {
-    let store = open_store(data, &settings).await?;
+    let mut store = open_store(data, &settings).await?;
+    if let Some(files) = settings.file_store()? {
+        store = store.with_files(files);
+    }
     let services = Services {
         store,
         summarizer: settings.summarizer()?,
@@ -138,6 +142,7 @@ pub async fn open_desk(data: &DataFolder, settings: Settings, public_url: &str) 
         limits: settings.limits(),
         looks: settings.looks()?.into(),
         mail_pauses: MAIL_PAUSES,
+        file_pauses: FILE_PAUSES,
     };
     Ok(Desk::new(Arc::new(services), Arc::new(settings)))
 }

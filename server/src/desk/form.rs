@@ -1,21 +1,20 @@
 //! The form for a new report. What is typed and uploaded is kept on the server from the first "Check" or mistake on, so that
 //! nothing is lost, and the page can show what the order would be before anything starts.
 
-use super::{Desk, DeskError, Order, Ordered, check_recipients, jobs::user_id, view::Reader};
+use super::{Desk, DeskError, Order, Ordered, check_recipients, jobs::user_id, upload_dates::EmbeddedDate, view::Reader};
 use crate::{
     extract,
-    id::{JobId, RequestKey, UploadId, UserId},
+    id::{JobId, RequestKey, UserId},
     job::{Hold, whole_month},
     period::{Period, parse_zone},
     source::{Source, count, dating::date_document},
-    store::Upload,
+    store::{Copies, StoreError, Upload},
 };
 use app::{
     error::AppError,
     model::{DocumentChoice, FieldError, Month, NewReportQuery, NewReportView, SourceChoice, UploadLine, Viewer},
 };
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
@@ -56,6 +55,18 @@ pub fn next_key(key: RequestKey) -> RequestKey {
 }
 
 impl Form {
+    /// Adds a mistake about the files.
+    pub fn complain(&mut self, text: String) {
+        self.problems.push(FieldError { field: "files".into(), text });
+    }
+
+    /// Says which files another form could not give to this one.
+    pub fn left_out(&mut self, copies: &Copies) {
+        for (name, why) in &copies.left_out {
+            self.complain(format!("\"{name}\" was not taken over: {why}. Add it again."));
+        }
+    }
+
     fn order(&self, has_files: bool) -> Order {
         Order {
             title: self.title.clone(),
@@ -83,7 +94,14 @@ impl Desk {
                 let has_files = !self.store().uploads(owner, key).await?.is_empty();
                 match self.order(who, key, &form.order(has_files)).await? {
                     Ordered::Job { id, .. } => return Ok(FormOutcome::Job(id)),
-                    Ordered::Conflict => key = self.reopen(owner, key).await?.0,
+                    Ordered::Conflict => {
+                        let copies;
+                        (key, copies) = self.reopen(owner, key).await?;
+                        form.left_out(&copies);
+                        if !form.problems.is_empty() {
+                            break;
+                        }
+                    }
                     Ordered::Wrong(_) => break,
                 }
             }
@@ -94,21 +112,21 @@ impl Desk {
     }
 
     /// A key for what a form with this key has become after it was changed, with the same files; and which file became which.
-    pub async fn reopen(&self, owner: UserId, key: RequestKey) -> Result<(RequestKey, HashMap<UploadId, UploadId>), DeskError> {
+    pub async fn reopen(&self, owner: UserId, key: RequestKey) -> Result<(RequestKey, Copies), DeskError> {
         let next = next_key(key);
         let copies = self.store().copy_uploads(owner, key, owner, next).await?;
         Ok((next, copies))
     }
 
     /// The files of the job that a form was filled in from; and which file became which.
-    pub async fn take_over(&self, who: &Viewer, from: JobId, key: RequestKey) -> Result<HashMap<UploadId, UploadId>, DeskError> {
+    pub async fn take_over(&self, who: &Viewer, from: JobId, key: RequestKey) -> Result<Copies, DeskError> {
         let row = self.visible(who, from).await?.row;
         Ok(self.store().copy_uploads(row.owner_id, row.request_key, user_id(who)?, key).await?)
     }
 
     /// Keeps a form as it is.
     pub async fn keep_form(&self, owner: UserId, key: RequestKey, form: &Form) -> Result<(), DeskError> {
-        let json = serde_json::to_string(form).map_err(crate::store::StoreError::from)?;
+        let json = serde_json::to_string(form).map_err(StoreError::from)?;
         Ok(self.store().save_draft(owner, key, &json).await?)
     }
 
@@ -186,8 +204,9 @@ impl Desk {
 
         let (sources, found_in_folders) = self.source_choices(&form, period.as_ref()).await;
         let mut lines = Vec::with_capacity(uploads.len());
+        let mut out_of_reach = None;
         for upload in &uploads {
-            lines.push(self.upload_line(upload, period.as_ref()).await?);
+            lines.push(self.upload_line(upload, period.as_ref(), &mut out_of_reach).await?);
         }
         let found = found_in_folders + lines.iter().filter(|line| line.in_month).count();
 
@@ -281,23 +300,62 @@ impl Desk {
         }
     }
 
-    async fn upload_line(&self, upload: &Upload, period: Option<&Period>) -> Result<UploadLine, DeskError> {
-        let bytes = self.store().upload_bytes(upload.id).await?.unwrap_or_default();
-        let (name, limits) = (upload.name.clone(), self.services.limits);
-        let by_hand = upload.by_hand.as_deref().and_then(|text| text.parse().ok()).and_then(whole_month);
-        let dated = spawn_blocking(move || date_document(&name, by_hand, extract::embedded_date(&name, &bytes, &limits), None))
-            .await
-            .ok()
-            .flatten();
-        let zone = period.map_or(chrono_tz::UTC, Period::zone);
-        Ok(UploadLine {
+    /// What the form says about an uploaded file. `out_of_reach` is why the file store was not to be reached for an earlier line:
+    /// it is then not asked again for this one.
+    async fn upload_line(
+        &self,
+        upload: &Upload,
+        period: Option<&Period>,
+        out_of_reach: &mut Option<&'static str>,
+    ) -> Result<UploadLine, DeskError> {
+        let line = UploadLine {
             id: upload.id.to_string(),
             name: upload.name.clone(),
             size: size(upload.size),
-            dated: dated.map(|dated| dated.describe(zone)).unwrap_or_default(),
+            dated: String::new(),
+            trouble: String::new(),
             by_hand: upload.by_hand.clone().unwrap_or_default(),
+            in_month: false,
+        };
+        let embedded = match self.embedded_date(upload, out_of_reach).await? {
+            Ok(embedded) => embedded,
+            Err(why) => return Ok(UploadLine { trouble: why.to_owned(), ..line }),
+        };
+        let by_hand = upload.by_hand.as_deref().and_then(|text| text.parse().ok()).and_then(whole_month);
+        let dated = date_document(&upload.name, by_hand, embedded, None);
+        let zone = period.map_or(chrono_tz::UTC, Period::zone);
+        Ok(UploadLine {
+            dated: dated.map(|dated| dated.describe(zone)).unwrap_or_default(),
             in_month: period.zip(dated).is_some_and(|(period, dated)| dated.when.is_in(period)),
+            ..line
         })
+    }
+
+    /// The date that an uploaded file holds, or in words why it cannot be read.
+    async fn embedded_date(
+        &self,
+        upload: &Upload,
+        out_of_reach: &mut Option<&'static str>,
+    ) -> Result<Result<EmbeddedDate, &'static str>, DeskError> {
+        if let Some(date) = self.dates.of(upload.id) {
+            return Ok(Ok(date));
+        }
+        if let Some(why) = out_of_reach.filter(|_| upload.in_file_store) {
+            return Ok(Err(why));
+        }
+        let bytes = match self.store().upload_bytes(upload.id).await {
+            Ok(bytes) => bytes.unwrap_or_default(),
+            Err(StoreError::Files(error)) => {
+                tracing::warn!(%error, "an uploaded file cannot be read");
+                *out_of_reach = error.may_pass().then_some(error.in_words());
+                return Ok(Err(error.in_words()));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let (name, limits) = (upload.name.clone(), self.services.limits);
+        let Ok(date) = spawn_blocking(move || extract::embedded_date(&name, &bytes, &limits)).await else { return Ok(Ok(None)) };
+        self.dates.remember(upload.id, date);
+        Ok(Ok(date))
     }
 }
 

@@ -9,6 +9,7 @@ mod jobs;
 mod lists;
 mod order;
 mod pages;
+mod upload_dates;
 mod view;
 
 pub use afterwards::Done;
@@ -26,6 +27,7 @@ use crate::{
 };
 use app::error::AppError;
 use std::sync::Arc;
+use upload_dates::UploadDates;
 
 /// The desk and what stands behind it.
 #[derive(Clone)]
@@ -38,6 +40,7 @@ pub struct Desk {
     pub flashes: Arc<Flashes>,
     /// What the summarizer is called, asked once: asking a model's opens its connection.
     summarizer: Arc<str>,
+    dates: Arc<UploadDates>,
 }
 
 impl Desk {
@@ -46,7 +49,14 @@ impl Desk {
         let folders =
             settings.sources.iter().map(|source| Folder { name: source.name.clone(), root: source.path.clone() }).collect();
         let summarizer = services.summarizer.identity().map_or_else(|error| error.to_string(), |identity| identity.name);
-        Self { services, settings, folders: Arc::new(with_ids(folders)), flashes: Arc::default(), summarizer: summarizer.into() }
+        Self {
+            services,
+            settings,
+            folders: Arc::new(with_ids(folders)),
+            flashes: Arc::default(),
+            summarizer: summarizer.into(),
+            dates: Arc::default(),
+        }
     }
 
     /// The store.
@@ -63,6 +73,13 @@ pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> AppError {
 
 impl From<StoreError> for DeskError {
     fn from(error: StoreError) -> Self {
+        if let StoreError::Files(trouble) = &error {
+            tracing::warn!(%error, "uploaded files are out of reach");
+            return Self(AppError::Unavailable(format!(
+                "Not possible now: {}. Nothing was changed. Try again in a few minutes.",
+                trouble.in_words()
+            )));
+        }
         Self(internal(&error))
     }
 }

@@ -5,11 +5,11 @@ use super::{AppState, problem::Problem, session::SignedIn};
 use crate::{
     desk::{Desk, Form, FormOutcome, next_key, parse_id},
     id::{JobId, RequestKey, UploadId, UserId},
-    store::NewUpload,
+    store::{NewUpload, StoreError},
 };
 use app::{
     error::AppError,
-    model::{FieldError, Month, Viewer},
+    model::{Month, Viewer},
 };
 use axum::{
     Router,
@@ -68,7 +68,9 @@ async fn send(State(desk): State<Desk>, SignedIn(who): SignedIn, mut parts: Mult
     let Some(mut key) = sent.key else { return Err(unreadable()) };
     let mut copies = HashMap::new();
     if let Some(from) = sent.from {
-        copies = desk.take_over(&who, from, key).await?;
+        let taken = desk.take_over(&who, from, key).await?;
+        sent.form.left_out(&taken);
+        copies = taken.of;
     }
     // A form that has become a job is left as it is; what changes it is another form.
     let dates = desk.store().uploads(owner, key).await?;
@@ -77,7 +79,10 @@ async fn send(State(desk): State<Desk>, SignedIn(who): SignedIn, mut parts: Mult
     };
     let changed = sent.new_files || sent.remove.is_some() || !sent.generate || sent.by_hand.iter().any(redated);
     while changed && desk.store().job_of_request(owner, key).await?.is_some() {
-        (key, copies) = desk.reopen(owner, key).await?;
+        let taken;
+        (key, taken) = desk.reopen(owner, key).await?;
+        sent.form.left_out(&taken);
+        copies = taken.of;
     }
     let current = |id: UploadId| copies.get(&id).copied().unwrap_or(id);
     for (id, month) in &sent.by_hand {
@@ -174,7 +179,7 @@ async fn take_file(desk: &Desk, owner: UserId, sent: &mut Sent, mut field: Field
     }
     sent.files += 1;
     let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
-    let mut refuse = |text: String| sent.form.problems.push(FieldError { field: "files".into(), text });
+    let mut refuse = |text: String| sent.form.complain(text);
     if size > max_file {
         refuse(format!(
             "\"{name}\" has {} MB; a file may have at most {} MB. It was not added.",
@@ -194,9 +199,22 @@ async fn take_file(desk: &Desk, owner: UserId, sent: &mut Sent, mut field: Field
         let sha256 = Sha256::digest(&bytes).into();
         let upload = NewUpload { name: &name, sha256, bytes: &bytes };
         let mut into = key;
-        while desk.store().save_upload(owner, into, &upload).await?.is_none() {
-            into = next_key(into);
-            sent.new_files = true;
+        loop {
+            match desk.store().save_upload(owner, into, &upload).await {
+                Ok(Some(_)) => break,
+                Ok(None) => {
+                    into = next_key(into);
+                    sent.new_files = true;
+                }
+                // The rest of the form is kept, as with a file that is too large.
+                Err(StoreError::Files(error)) => {
+                    tracing::warn!(%error, "an upload could not be stored");
+                    let why = error.in_words();
+                    sent.form.complain(format!("\"{name}\" was not added: {why}. Add it again in a few minutes."));
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
     }
     Ok(())
@@ -216,7 +234,7 @@ async fn date_by_hand(desk: &Desk, owner: UserId, id: UploadId, month: &str, for
     match month.parse::<Month>() {
         Ok(month) => Ok(desk.store().date_upload(owner, id, Some(&month.to_string())).await?),
         Err(error) => {
-            form.problems.push(FieldError { field: "files".into(), text: error.to_string() });
+            form.complain(error.to_string());
             Ok(())
         }
     }

@@ -97,6 +97,11 @@ impl Problem {
         }
     }
 
+    /// 503: something that is needed is out of reach for now.
+    pub fn unavailable(detail: impl Into<String>) -> Self {
+        Self { retry_after_seconds: Some(60), ..Self::blank(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable", detail) }
+    }
+
     /// 500: the cause goes to the log and nowhere else.
     pub fn internal(cause: impl fmt::Display) -> Self {
         tracing::error!(%cause, "a request failed");
@@ -122,6 +127,7 @@ impl From<AppError> for Problem {
             AppError::NotFound => Self::not_found(),
             AppError::Withdrawn { .. } => Self::gone(error.to_string()),
             AppError::Invalid(detail) => Self::bad_request(detail),
+            AppError::Unavailable(detail) => Self::unavailable(detail),
             // Its cause was logged where it happened.
             AppError::Unreachable | AppError::Internal => {
                 Self::blank(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error", AppError::Internal.to_string())
@@ -138,7 +144,7 @@ impl From<DeskError> for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        Self::internal(error)
+        DeskError::from(error).into()
     }
 }
 
@@ -203,6 +209,7 @@ mod tests {
             (Problem::too_large("x"), 413),
             (Problem::too_many("x", 60), 429),
             (Problem::internal("x"), 500),
+            (Problem::unavailable("x"), 503),
         ];
         for (problem, status) in cases {
             let (response, document) = document(problem).await;

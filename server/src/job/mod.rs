@@ -41,7 +41,14 @@ pub struct Services {
     pub looks: Arc<[Arc<dyn Look>]>,
     /// The pauses before the second and later rounds of e-mail. After the last round the program gives up.
     pub mail_pauses: &'static [Duration],
+    /// The pauses before the second and later attempts to read an uploaded file from a file store that cannot be reached. After
+    /// the last attempt the job fails.
+    pub file_pauses: &'static [Duration],
 }
+
+/// The usual [`Services::file_pauses`]: a file store that is being restarted, a short outage of the network.
+pub const FILE_PAUSES: &[Duration] =
+    &[Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(30), Duration::from_mins(1)];
 
 /// The usual [`Services::mail_pauses`]: a mail server that is being restarted, greylisting, a short outage.
 pub const MAIL_PAUSES: &[Duration] =

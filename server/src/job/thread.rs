@@ -129,6 +129,7 @@ mod tests {
                 limits: Limits::default(),
                 looks: Arc::default(),
                 mail_pauses: &[],
+                file_pauses: &[],
             });
             let token = CancellationToken::new;
             let halt = Halt { stop: token(), shutdown: token(), give_up: token() };

@@ -220,17 +220,26 @@ impl Store {
         change.name_target(number, change.row().spec.title.clone());
         change.decide(number, Ruling::Delete, by, why);
         let version = change.write().await?;
+        // What was uploaded for it; a form that was filled in from it has copies of its own.
+        let stored: Vec<Option<String>> = within!(change.tx, conn => {
+            sqlx::query_scalar(
+                "delete from uploads where (owner_id, request_key) in (select owner_id, request_key from jobs where id = $1)
+                 returning stored_as",
+            )
+            .bind(id)
+            .fetch_all(conn)
+            .await
+        })?;
         for text in [
             with_family!("delete from messages where job_id in (select id from family)"),
             "delete from reports where job_id = $1",
-            // What was uploaded and typed for it; a form that was filled in from it has copies of its own.
-            "delete from uploads where (owner_id, request_key) in (select owner_id, request_key from jobs where id = $1)",
             "delete from drafts where (owner_id, request_key) in (select owner_id, request_key from jobs where id = $1)",
             "delete from jobs where id = $1",
         ] {
             within!(change.tx, conn => sqlx::query(text).bind(id).execute(conn).await.map(drop))?;
         }
         change.end(version).await?;
+        self.remove_objects(stored.into_iter().flatten().collect()).await;
         Ok(Some(()))
     }
 

@@ -1,5 +1,6 @@
 //! What can go wrong in the store. "Not found" is never an error: it is `None`.
 
+use crate::files::FilesError;
 use app::contract::Refusal;
 
 /// A failed call of the store.
@@ -11,6 +12,9 @@ pub enum StoreError {
     /// The database could not be asked, or said no.
     #[error("database: {0}")]
     Driver(#[from] sqlx::Error),
+    /// An uploaded file is out of reach, missing or damaged.
+    #[error(transparent)]
+    Files(#[from] FilesError),
     /// The migrations could not be applied.
     #[error("migration: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),

@@ -22,7 +22,7 @@ pub use content::{CollectedDocument, Message, Report};
 pub use db::{Place, UnknownPlace};
 pub use effects::{Attempt, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord};
 pub use error::StoreError;
-pub use forms::{NewUpload, Upload};
+pub use forms::{Copies, NewUpload, Upload};
 pub use jobs::{Claim, ClaimTerms, Heartbeat};
 pub use looks::{DueLook, LookRecord, LookResult};
 pub use record::{JobRow, Record, StepTimes};
@@ -30,7 +30,7 @@ pub use sessions::{SESSION_LIFETIME, SessionLine, SignedInSession};
 pub use tokens::TokenLine;
 pub use users::{NewUser, User};
 
-use crate::{bus::Bus, clock::SharedClock, mail::compose::message_id};
+use crate::{bus::Bus, clock::SharedClock, files::Files, mail::compose::message_id};
 use db::Db;
 use relay::Announcer;
 
@@ -41,12 +41,25 @@ pub struct Store {
     pub(crate) clock: SharedClock,
     announcer: Announcer,
     mail_domain: String,
+    files: Option<Files>,
 }
 
 impl Store {
     /// Opens the database at `place`, making and migrating it as needed. `mail_domain` is the right side of Message-IDs.
     pub async fn open(place: &Place, clock: SharedClock, mail_domain: &str) -> Result<Self, StoreError> {
-        Ok(Self { db: Db::open(place).await?, clock, announcer: Announcer::default(), mail_domain: mail_domain.to_owned() })
+        Ok(Self {
+            db: Db::open(place).await?,
+            clock,
+            announcer: Announcer::default(),
+            mail_domain: mail_domain.to_owned(),
+            files: None,
+        })
+    }
+
+    /// The same store, with large uploads in `files` instead of in the database.
+    #[must_use]
+    pub fn with_files(self, files: Files) -> Self {
+        Self { files: Some(files), ..self }
     }
 
     /// Where changes of jobs are announced.

@@ -13,6 +13,7 @@ pub mod model_server;
 pub mod program;
 pub mod raw;
 pub mod resend_server;
+pub mod s3_server;
 pub mod site;
 pub mod smtp_run;
 pub mod smtp_server;

@@ -21,7 +21,7 @@ use super::{
     mail::settings,
 };
 
-/// Pauses between rounds of e-mail that nobody notices.
+/// Pauses between rounds of e-mail, or between looks for a file, that nobody notices.
 pub const NO_PAUSES: &[Duration] = &[Duration::ZERO, Duration::ZERO];
 
 impl Instance {
@@ -36,6 +36,7 @@ impl Instance {
             limits: Limits::default(),
             looks: Arc::default(),
             mail_pauses: NO_PAUSES,
+            file_pauses: NO_PAUSES,
         }
     }
 

@@ -207,6 +207,7 @@ fn Upload(told: Told, upload: UploadLine) -> impl IntoView {
     };
     let dated = Memo::new(move |_| {
         told.view.with(&known).map_or_else(String::new, |line| match (line.dated.is_empty(), line.in_month) {
+            _ if !line.trouble.is_empty() => format!("Cannot be read: {}", line.trouble),
             (true, true) => "Nothing dates it; counted to this month".into(),
             (true, false) => "Nothing dates it; not counted to this month".into(),
             (false, true) => line.dated,

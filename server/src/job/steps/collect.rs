@@ -4,6 +4,7 @@
 use crate::{
     extract::{self, Head, Limits, date::month},
     fail_point,
+    files::FilesError,
     job::run::{StepError, Work},
     period::{Period, parse_zone},
     source::{
@@ -11,13 +12,13 @@ use crate::{
         coverage::{Coverage, Outcome},
         dating::{Dated, Quick, When, date_document, quick_date},
     },
-    store::{CollectedDocument, Upload},
+    store::{CollectedDocument, StoreError, Upload},
 };
 use app::contract::StepKind;
 use app::model::Month;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// The longest that listing a source may take. Twenty thousand documents on a slow network take a minute.
 const MAX_LISTING: Duration = Duration::from_mins(5);
@@ -149,14 +150,17 @@ async fn read(work: &Work, origin: Origin, period: &Period) -> Result<CollectedD
         Origin::Upload(upload) => (UPLOADS.to_owned(), upload.name.clone()),
     };
     let bytes = match &origin {
-        Origin::Upload(upload) => work.services.store.upload_bytes(upload.id).await?,
-        Origin::Folder(..) => None,
+        Origin::Upload(upload) => match uploaded(work, upload).await? {
+            Ok(bytes) => bytes,
+            Err(lost) => return Ok(line(&source, &name, Coverage::because(Outcome::Unreadable, lost.in_words()))),
+        },
+        Origin::Folder(..) => Vec::new(),
     };
     let reading = move || match origin {
         Origin::Folder(source, entry) => from_folder(&source, &entry, &period, &limits),
         Origin::Upload(upload) => {
             let by_hand = upload.by_hand.as_deref().and_then(|text| text.parse().ok()).and_then(whole_month);
-            examine(UPLOADS, &upload.name, by_hand, None, &bytes.unwrap_or_default(), &period, &limits)
+            examine(UPLOADS, &upload.name, by_hand, None, &bytes, &period, &limits)
         }
     };
     if let Some(read) = work.on_thread(&format!("reading of {name}"), limits.max_time, reading).await? {
@@ -164,6 +168,28 @@ async fn read(work: &Work, origin: Origin, period: &Period) -> Result<CollectedD
     }
     let why = took_too_long("reading", limits.max_time);
     Ok(line(&source, &name, Coverage::because(Outcome::Unreadable, why)))
+}
+
+/// The bytes of an uploaded file, or why there are none any more. While the file store is out of reach, that is not known: the
+/// job waits for a while and then fails, since a report without what was uploaded for it is not what was ordered.
+async fn uploaded(work: &Work, upload: &Upload) -> Result<Result<Vec<u8>, FilesError>, StepError> {
+    let mut pauses = work.services.file_pauses.iter();
+    loop {
+        let error = match work.unless_stopped(Box::pin(work.services.store.upload_bytes(upload.id))).await? {
+            Ok(bytes) => return Ok(Ok(bytes.unwrap_or_default())),
+            Err(StoreError::Files(error)) => error,
+            Err(error) => return Err(error.into()),
+        };
+        tracing::warn!(job = %work.claim.id, %error, "an uploaded file cannot be read");
+        if !error.may_pass() {
+            return Ok(Err(error));
+        }
+        let Some(pause) = pauses.next() else {
+            let why = error.in_words();
+            return Err(StepError::Failed(format!("The uploaded files could not be read: {why}. Start the report again later.")));
+        };
+        work.unless_stopped(sleep(*pause)).await?;
+    }
 }
 
 /// A month that a person gave.
