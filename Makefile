@@ -13,7 +13,7 @@ WASM := target/wasm32-unknown-unknown/wasm-release/app.wasm
 # Tests hold the program at its fail points. All of them use one build, where the points do nothing unless they are asked to.
 FAIL_POINTS := --features server/fail-points
 
-.PHONY: help run test build clean site tools browser exim dovecot lint test-rust test-browser bench
+.PHONY: help run test build clean site tools browser exim dovecot lint test-rust test-browser bench bench-peers
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 — \2/p' Makefile
@@ -44,6 +44,9 @@ test-browser: site browser ## Run the browser tests
 
 bench: build ## Measure what docs/benchmarks.md reports
 	cargo bench -p server --bench latency
+
+bench-peers: ## Measure job systems that use PostgreSQL beside Recount (bench/README.md)
+	$(MAKE) --no-print-directory -f bench/Makefile
 
 site: $(SITE)
 
