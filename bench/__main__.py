@@ -10,7 +10,7 @@ from typing import Any
 from bench import measure, probe, report
 from bench.cluster import Cluster, cluster
 from bench.peers import PEERS, RECOUNT, TOOLS, Peer
-from bench.report import Result
+from bench.report import Conditions, Result
 from bench.session import SLOTS, Session, session
 
 ROUNDS = 3
@@ -25,7 +25,9 @@ def main() -> int:
     with cluster() as running:
         bench = Bench(running, logs, results)
         # The peers take turns, so that a disturbance of the machine does not meet one of them alone.
+        rounds: list[Conditions] = []
         for turn in range(ROUNDS):
+            rounds.append(Conditions.now(running))
             for peer in peers:
                 bench.note(peer, f"throughput {turn + 1}/{ROUNDS}", lambda on: measure.throughput(on, options.jobs), add_rate)
         for peer in peers:
@@ -34,7 +36,7 @@ def main() -> int:
             bench.note(peer, "cancel latency", lambda on: measure.cancel_latency(on, options.cancels), put("cancel"))
             bench.note(peer, "cancelled", probe.cancelled, put("cancelled"))
             bench.note(peer, "killed", probe.killed, put("killed"))
-        text = document(running, list(results.values()), options)
+        text = document(running, list(results.values()), rounds, options)
     print(text)
     target = TOOLS / "peers.md"
     target.write_text(text)
@@ -88,7 +90,7 @@ class Bench:
         print(f"{peer.name}: {what}: {value if value is not None else result.failure}", file=sys.stderr, flush=True)
 
 
-def document(running: Cluster, results: list[Result], options: argparse.Namespace) -> str:
+def document(running: Cluster, results: list[Result], rounds: list[Conditions], options: argparse.Namespace) -> str:
     settings = running.settings()
     version = settings.pop("server_version").split()[0]
     durability = ", ".join(f"{name}={value}" for name, value in settings.items())
@@ -96,6 +98,7 @@ def document(running: Cluster, results: list[Result], options: argparse.Namespac
 
 {datetime.date.today()}, {report.machine()}, PostgreSQL {version} with {durability} on {running.file_system()}.
 {options.jobs:,} jobs a round and {ROUNDS} rounds, {SLOTS} jobs at a time; {options.starts} starts and {options.cancels} cancels one by one.
+{report.conditions(rounds)}
 
 ## Speed
 

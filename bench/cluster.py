@@ -4,8 +4,10 @@ import os
 import pwd
 import shutil
 import socket
+import statistics
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +43,17 @@ class Cluster:
         names = ["server_version", "fsync", "synchronous_commit", "full_page_writes", "shared_buffers"]
         with psycopg.connect(self.url("postgres")) as admin:
             return {name: admin.execute(f"show {name}").fetchone()[0] for name in names}
+
+    def commit_ms(self) -> float:
+        """What one small commit takes just now: the median of a hundred, in milliseconds."""
+        trials = []
+        with self.database("commits") as url, psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("create table commits (at timestamptz)")
+            for _ in range(100):
+                before = time.monotonic()
+                connection.execute("insert into commits values (now())")
+                trials.append((time.monotonic() - before) * 1000)
+        return statistics.median(trials)
 
     def file_system(self) -> str:
         """The kind of file system below the data: on a memory file system durability would cost nothing."""

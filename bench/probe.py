@@ -6,7 +6,7 @@ The job works for three seconds and notices nothing meanwhile, like a call that 
 import time
 from dataclasses import dataclass
 
-from bench.session import END_S, Session
+from bench.session import END_S, Id, Session
 
 CANCEL_AFTER_S = 1.0
 LOOK_AFTER_S = 0.5
@@ -53,7 +53,7 @@ class Killed:
     begun_again: bool
 
 
-def look(session: Session, job: str, runs: bool) -> Look:
+def look(session: Session, job: Id, runs: bool) -> Look:
     shows = session.shows(job)
     return Look(shows, shows.startswith(session.peer.ended), runs)
 

@@ -5,9 +5,14 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.cluster import Cluster
 from bench.measure import Spread
 from bench.peers import Peer
 from bench.probe import Cancelled, Killed, Look
+
+
+# A load per core above which the figures say more about the neighbours than about the peers.
+BUSY = 0.25
 
 
 @dataclass
@@ -26,6 +31,28 @@ class Result:
         return self.rates[len(self.rates) // 2] if self.rates else None
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """How the machine was at the beginning of a round, before any peer ran."""
+
+    commit_ms: float
+    load: float
+
+    @classmethod
+    def now(cls, running: Cluster) -> "Conditions":
+        load = os.getloadavg()[0]
+        return cls(running.commit_ms(), load)
+
+
+def conditions(rounds: list[Conditions]) -> str:
+    """The first round's load is that of other programs alone; later ones include the bench's own."""
+    commits = [each.commit_ms for each in rounds]
+    text = f"A small commit took {min(commits):.1f} to {max(commits):.1f} ms; the load average before the first round was {rounds[0].load:.1f}."
+    if rounds[0].load > BUSY * (os.cpu_count() or 1):
+        text += "\n**Other programs kept the machine busy: these figures show that the bench works and are not to be quoted.**"
+    return text
+
+
 def machine() -> str:
     cpus = Path("/proc/cpuinfo").read_text().splitlines()
     models = {line.split(":", 1)[1].strip() for line in cpus if line.startswith("model name")}
@@ -35,13 +62,14 @@ def machine() -> str:
 def speed(results: list[Result]) -> str:
     recount = next((result for result in results if result.peer.name == "Recount"), None)
     lines = [
-        "| system | records steps | jobs/s, median (range) | × Recount | start p50 | start p95 | × Recount | cancel p50 | cancel p95 | × Recount |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| system | version | records steps | jobs/s, median (range) | × Recount | start p50 | start p95 | × Recount | cancel p50 | cancel p95 | × Recount |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
         start, cancel = result.start, result.cancel
         cells = [
-            f"{result.peer.name} {result.peer.version()}",
+            result.peer.name,
+            result.peer.version(),
             "yes" if result.peer.steps else "no",
             f"{result.rate:,.0f} ({result.rates[0]:,.0f}–{result.rates[-1]:,.0f})" if result.rate else result.failure or "–",
             ratio(result.rate, recount and recount.rate),

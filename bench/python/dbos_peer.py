@@ -17,6 +17,9 @@ from protocol import Command, begin, now, say, serve
 QUEUE = "bench"
 URL = sys.argv[1]
 DIRECT = sys.argv[2:] == ["direct"]
+# What the next step of a cancelled workflow raises. A cancel takes the workflow from its queue and thereby from its worker, so that a
+# queued one meets the latter.
+TOLD = (dbos_error.DBOSWorkflowCancelledError, dbos_error.DBOSWorkflowConflictIDError)
 CONFIG: DBOSConfig = {"name": "bench", "system_database_url": URL, "log_level": "CRITICAL", "application_version": "1", "executor_id": "bench"}
 
 
@@ -60,7 +63,7 @@ def wait_for_cancel(key: str) -> None:
     try:
         while time.monotonic() < until:
             moment()
-    except dbos_error.DBOSWorkflowCancelledError:
+    except TOLD:
         say("told", key)
         raise
 
@@ -68,18 +71,11 @@ def wait_for_cancel(key: str) -> None:
 class Peer:
     def __init__(self) -> None:
         self.outside: DBOSClient | None = None
-        self.launched = False
 
     def client(self) -> DBOSClient:
         if self.outside is None:
             self.outside = DBOSClient(system_database_url=URL)
         return self.outside
-
-    def launch(self) -> None:
-        if not self.launched:
-            DBOS(config=CONFIG)
-            DBOS.launch()
-            self.launched = True
 
     def start(self, kind: str, key: str | None) -> str:
         if DIRECT:
@@ -89,9 +85,11 @@ class Peer:
     def obey(self, command: Command) -> Any:
         match command:
             case {"do": "setup"}:
-                self.launch()
+                # Not by launching: a launched process takes jobs from the queues itself.
+                DBOS.migrate(URL)
             case {"do": "work", "slots": slots}:
-                self.launch()
+                DBOS(config=CONFIG)
+                DBOS.launch()
                 if not DIRECT:
                     DBOS.register_queue(QUEUE, worker_concurrency=slots, polling_interval_sec=0.02)
             case {"do": "fill", "n": n}:

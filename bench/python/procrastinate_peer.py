@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+from collections.abc import Awaitable
 from typing import Any
 
 import procrastinate
@@ -43,8 +44,11 @@ class Peer:
         self.wait(app.open_async())
         self.worker: Any = None
 
-    def wait(self, what: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(what, self.loop).result(60)
+    def wait(self, what: Awaitable[Any]) -> Any:
+        async def awaited() -> Any:
+            return await what
+
+        return asyncio.run_coroutine_threadsafe(awaited(), self.loop).result(60)
 
     def obey(self, command: Command) -> Any:
         match command:
