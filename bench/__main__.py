@@ -2,6 +2,7 @@
 
 import argparse
 import datetime
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,8 @@ ROUNDS = 3
 
 def main() -> int:
     options = arguments()
+    # Ending by way of an exception lets the contexts kill the peers and stop the cluster.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     peers = [peer for peer in chosen_from() if not options.only or any(word in peer.name.lower() for word in options.only)]
     logs = TOOLS / "log"
     logs.mkdir(parents=True, exist_ok=True)
