@@ -75,7 +75,8 @@ def cancel_latency(session: Session, n: int) -> Spread | str:
     trials: list[float] = []
     for _ in range(n):
         key, job = session.begin("patient")
-        time.sleep(random.uniform(0.2, 0.4))
+        # Over a whole second, because polls and heartbeats of that period may start with the job.
+        time.sleep(random.uniform(0.2, 1.2))
         said, at = session.cancel(key, job)
         if said is None:
             return "no call for it"
