@@ -16,7 +16,7 @@ FAIL_POINTS := --features server/fail-points
 WITH_POSTGRES := server/tests/with-postgres.sh
 NO_DATABASE := $(addprefix --skip ,docs:: extract:: ingest:: mail:: period:: report:: source:: summarizer::)
 
-.PHONY: help run test build clean site tools browser exim dovecot lint test-rust test-browser postgres bench
+.PHONY: help run test build clean site tools browser exim dovecot postgres lint test-rust test-browser bench bench-peers
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 — \2/p' Makefile
@@ -49,6 +49,9 @@ test-browser: site browser postgres ## Run the browser tests, on both databases
 
 bench: build ## Measure what docs/benchmarks.md reports
 	cargo bench -p server --bench latency
+
+bench-peers: ## Measure job systems that use PostgreSQL beside Recount (bench/README.md)
+	$(MAKE) --no-print-directory -f bench/Makefile
 
 site: $(SITE)
 
