@@ -44,6 +44,7 @@ mod store {
     mod migration;
     mod recovery;
     mod s3;
+    mod schema;
 }
 
 mod jobs {
