@@ -41,6 +41,7 @@ mod store {
     mod lifecycle;
     mod migration;
     mod recovery;
+    mod set_aside;
 }
 
 mod jobs {
@@ -56,6 +57,7 @@ mod jobs {
     mod looks;
     mod mailing;
     mod random;
+    mod restored;
 }
 
 mod api {
@@ -69,6 +71,7 @@ mod api {
     mod jobs;
     mod orders;
     mod pages;
+    mod set_aside;
 }
 
 mod docs {
@@ -80,6 +83,7 @@ mod docs {
 mod program {
     //! The program itself, as a process that can be stopped and killed.
 
+    mod backup;
     mod commands;
     mod proof;
     mod serve;

@@ -1,7 +1,9 @@
 //! The command line. Whoever can write to the data folder is its administrator, so these commands ask for no password.
 
+mod backup;
 mod cancel;
 mod demo;
+mod in_use;
 mod people;
 mod report;
 mod serve;
@@ -40,6 +42,12 @@ enum Command {
     Report(report::Report),
     /// Cancel a job.
     Cancel(cancel::Cancel),
+    /// Copy the database into one file, while Recount runs.
+    Backup(backup::Backup),
+    /// Put a backup into a data folder. What had not ended in it waits for a person.
+    Restore(backup::Restore),
+    /// After a restore by other means (PostgreSQL): let every job that has not ended wait for a person.
+    SetAside(backup::SetAside),
     /// People who may sign in.
     #[command(subcommand)]
     User(people::UserCommand),
@@ -72,6 +80,18 @@ impl Cli {
                 log("error");
                 cancel.run().await
             }
+            Command::Backup(backup) => {
+                log("error");
+                backup.run().await
+            }
+            Command::Restore(restore) => {
+                log("error");
+                restore.run().await
+            }
+            Command::SetAside(set_aside) => {
+                log("error");
+                set_aside.run().await
+            }
             Command::User(command) => {
                 log("error");
                 command.run().await
@@ -91,15 +111,20 @@ fn log(default: &str) {
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
 }
 
+/// The database's file in the data folder.
+const DATABASE: &str = "recount.sqlite3";
+
+/// Makes the data folder where it is missing.
+fn make_folder(data: &Path) -> anyhow::Result<()> {
+    // Documents and messages are in it: nobody else on the machine needs to read them.
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
+    made.with_context(|| format!("the data folder {} cannot be made", data.display()))
+}
+
 /// Makes the data folder and opens its database.
 pub async fn open_store(data: &Path, settings: &Settings) -> anyhow::Result<Store> {
-    // Documents and messages are in it: nobody else on the machine needs to read them.
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(data)
-        .with_context(|| format!("the data folder {} cannot be made", data.display()))?;
-    let path = data.join("recount.sqlite3");
+    make_folder(data)?;
+    let path = data.join(DATABASE);
     let clock: SharedClock = Arc::new(SystemClock);
     let sender = settings.sender()?;
     Store::open(&path, clock, sender.email.domain())

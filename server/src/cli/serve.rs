@@ -1,6 +1,6 @@
 //! `recount serve`: pages, API and worker in one process.
 
-use super::{DataFolder, demo, open_desk};
+use super::{DataFolder, demo, in_use::InUse, open_desk};
 use crate::{
     http::{AppState, PeopleState, router},
     job::{Worker, WorkerOptions},
@@ -40,6 +40,7 @@ impl Serve {
     /// Serves until SIGTERM or Ctrl-C. Jobs under way are then finished or handed back, never lost.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::catch()?;
+        let _in_use = InUse::together(&self.data.path)?;
         let mut settings = Settings::load(&self.data.path)?;
         if self.listen.ip().is_unspecified() && settings.public_url.is_none() {
             bail!("Tell Recount where people reach it: set public_url in {FILE}. Links in e-mails begin with it.");

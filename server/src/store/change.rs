@@ -46,7 +46,12 @@ impl Store {
     pub async fn change_job(&self, id: JobId) -> Result<Option<JobTx>, StoreError> {
         let mut tx = self.db.begin().await?;
         let record = load(&mut tx, id).await?;
-        Ok(record.map(|before| JobTx {
+        Ok(record.map(|before| self.change_within(tx, before)))
+    }
+
+    /// Like [`Store::change_job`], in a transaction in which the record was read and which the caller commits.
+    pub(super) fn change_within(&self, tx: Tx, before: Record) -> JobTx {
+        JobTx {
             tx,
             job: before.job.clone(),
             lease: before.row.lease_owner.clone().zip(before.row.lease_expires_at),
@@ -57,7 +62,7 @@ impl Store {
             notes: Vec::new(),
             decisions: Vec::new(),
             bus: self.bus.clone(),
-        }))
+        }
     }
 }
 

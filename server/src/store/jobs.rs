@@ -12,7 +12,7 @@ use crate::{
     id::{JobId, RequestKey, UserId},
     job::{Hold, Spec, Task},
 };
-use app::contract::{CancelAnswer, EffectKind, Epoch, Job, JobKind, Phase, Recovery, StepKind};
+use app::contract::{CancelAnswer, EffectKind, Epoch, Job, JobKind, Phase, Recovery, Refusal, StepKind};
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// What a worker holds after claiming a job.
@@ -212,7 +212,7 @@ impl Store {
         Ok(read!(self.db, conn => {
             sqlx::query_scalar(
                 "select id from jobs
-                 where finished_at is null and (phase = 'queued' or (phase = 'running' and lease_owner is null))
+                 where finished_at is null and set_aside_at is null and (phase = 'queued' or (phase = 'running' and lease_owner is null))
                    and ($1 is null or id = $1) and ($2 is null or id > $2)
                    and not exists (select 1 from steps where steps.job_id = jobs.id and steps.kind = 'hold' and steps.state = 'running')
                  order by id limit 1",
@@ -225,6 +225,9 @@ impl Store {
 
     async fn claim_this(&self, id: JobId, worker: &str, lease: TimeDelta) -> Result<Option<Claim>, StoreError> {
         let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
+        if change.row().set_aside_at.is_some() {
+            return Ok(None);
+        }
         let epoch = change.job.claim()?;
         let step = change.job.current_step().unwrap_or(StepKind::Collect);
         change.lease = Some((worker.to_owned(), change.now + lease));
@@ -289,7 +292,7 @@ impl Store {
             sqlx::query_scalar(
                 "select min(at) from (
                      select lease_expires_at as at from jobs where finished_at is null
-                     union all select hold_until from jobs where finished_at is null and lease_owner is null) as due",
+                     union all select hold_until from jobs where finished_at is null and lease_owner is null and set_aside_at is null) as due",
             )
             .fetch_one(conn)
             .await
@@ -300,13 +303,14 @@ impl Store {
     pub async fn end_due_holds(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         let ids: Vec<JobId> = read!(self.db, conn => {
-            sqlx::query_scalar("select id from jobs where finished_at is null and hold_until <= $1 order by id")
+            sqlx::query_scalar("select id from jobs where finished_at is null and set_aside_at is null and hold_until <= $1 order by id")
                 .bind(now).fetch_all(conn).await
         })?;
         for id in ids {
             let Some(mut change) = self.change_job(id).await? else { continue };
             // Read again under the lock: somebody may have cancelled or sent meanwhile.
-            if change.job.is_held() && change.before.row.hold_until.is_some_and(|until| until <= change.now) {
+            let waits = change.job.is_held() && change.row().set_aside_at.is_none();
+            if waits && change.before.row.hold_until.is_some_and(|until| until <= change.now) {
                 change.job.end_hold()?;
                 change.commit().await?;
             }
@@ -314,9 +318,13 @@ impl Store {
         Ok(())
     }
 
-    /// Somebody says that the e-mail goes out now. Returns whether that ended a hold; a repetition ends nothing.
+    /// Somebody says that the e-mail goes out now. Returns whether that ended a hold; a repetition ends nothing. Refused while
+    /// the job is set aside: whoever presses this may not have read what is not known about it ([`Store::go_on`]).
     pub async fn send_now(&self, id: JobId, by: &str) -> Result<Option<bool>, StoreError> {
         let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
+        if change.job.is_held() && change.row().set_aside_at.is_some() {
+            return Err(Refusal::OutOfOrder("the job is set aside").into());
+        }
         let ended = change.job.end_hold().is_ok();
         change.note(if ended { format!("Sent now by {by}") } else { format!("Send now pressed by {by}; nothing was held") });
         change.commit().await?;

@@ -1,6 +1,7 @@
 //! All SQL, one file per aggregate. Nothing outside this module knows which database there is.
 
 mod afterwards;
+mod backup;
 mod change;
 mod content;
 pub(crate) mod db;
@@ -11,11 +12,13 @@ mod jobs;
 mod looks;
 mod record;
 mod sessions;
+mod set_aside;
 mod sign_in_failures;
 mod tokens;
 mod users;
 
 pub use afterwards::{Decision, Mailing, Ruling};
+pub use backup::{BackupContents, BackupError, back_up, check_backup};
 pub use change::JobTx;
 pub use content::{CollectedDocument, Message, Report};
 pub use effects::{Attempt, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord};
@@ -48,8 +51,13 @@ pub struct Store {
 
 impl Store {
     /// Opens the SQLite file at `path`, making and migrating it as needed. `mail_domain` is the right side of Message-IDs.
+    ///
+    /// In a backup that was put in its place, what is open is set aside.
     pub async fn open(path: &Path, clock: SharedClock, mail_domain: &str) -> Result<Self, StoreError> {
-        Ok(Self { db: Db::open_sqlite(path).await?, clock, bus: Bus::default(), mail_domain: mail_domain.to_owned() })
+        let db = Db::open_sqlite(path).await?;
+        let store = Self { db, clock, bus: Bus::default(), mail_domain: mail_domain.to_owned() };
+        store.set_aside_if_copied().await?;
+        Ok(store)
     }
 
     /// Where changes of jobs are announced.

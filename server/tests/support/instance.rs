@@ -15,7 +15,7 @@ use server::{
     id::{JobId, ReportId, RequestKey, UserId},
     job::{Hold, SourceSpec, Spec, Task},
     people::{EmailAddress, Role, password::PasswordHash},
-    store::{Claim, NewUser, Record, Store, StoreError},
+    store::{Claim, NewUser, Record, Store, StoreError, back_up},
 };
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
@@ -68,6 +68,24 @@ impl Instance {
         let owner = add_person(&store, "ada@example.org", Role::User).await;
         fs::create_dir(folder.path().join("minutes")).expect("a folder for documents");
         Self { store, clock, owner, folder }
+    }
+
+    /// A restored copy of it, as a backup of this moment makes one. What it makes later is its own.
+    pub async fn restored(&self) -> Self {
+        let folder = TempDir::new().expect("a folder for the test");
+        let (file, now) = (database(folder.path()), self.store.clock().now());
+        back_up(&database(self.folder()), file.to_str().expect("UTF-8"), now).await.expect("a backup");
+        fs::create_dir(folder.path().join("minutes")).expect("a folder for documents");
+        let clock = Arc::new(ManualClock::new(now));
+        let store = Store::open(&file, clock.clone(), "recount.test").await.expect("a whole copy");
+        Self { store, clock, owner: self.owner, folder }
+    }
+
+    /// The same database, opened again as after a restart.
+    pub async fn reopened(self) -> Self {
+        self.store.close().await;
+        let store = Store::open(&database(self.folder()), self.clock.clone(), "recount.test").await.expect("it was there");
+        Self { store, ..self }
     }
 
     pub fn folder(&self) -> &Path {

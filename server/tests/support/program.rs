@@ -312,6 +312,13 @@ impl Served {
         job
     }
 
+    /// Lets a job of a restored copy go on.
+    pub async fn go_on(&self, token: &str, id: &str) -> Value {
+        let request = self.client.put(format!("{}/api/v1/jobs/{id}/resumption", self.url));
+        let (_, job) = self.ask(request, token, "", r#"{"why": "Nobody has got it."}"#.to_owned()).await;
+        job
+    }
+
     /// Signs ada in with a browser of its own.
     pub async fn browser(&self) -> Browser {
         let client = client(Policy::none());
