@@ -39,7 +39,11 @@ async fn work(copy: &Instance, services: Services) {
 
 /// To whom messages went, without those of new jobs.
 fn sent(copy: &Instance) -> Vec<String> {
-    let to = |text: &str| text.lines().find_map(|line| Some(line.strip_prefix("To: ")?.trim().to_owned())).unwrap();
+    let to = |text: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix("To: "));
+        // Messages that the test has rendered itself name nobody.
+        line.map_or("first@example.org", str::trim).to_owned()
+    };
     let mut all: Vec<_> = copy.messages().iter().map(|(_, text)| to(text)).filter(|to| !to.contains("new@")).collect();
     all.sort();
     all
