@@ -11,7 +11,10 @@ use crate::{
     store::{BackupContents, BackupError, Store, StoreError, back_up, check_backup},
 };
 use anyhow::{Context, bail};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
 use sqlx::migrate::MigrateError;
 use std::{
     ffi::OsString,
@@ -113,10 +116,10 @@ impl Restore {
         let part = Beside::of(&database)?;
         part.copy(file)?;
         let refused = || format!("{} cannot be restored", file.display());
-        match check_backup(&part.path).await {
+        let marked = match check_backup(&part.path).await {
             Err(BackupError::Store(error)) => return Err(anyhow::Error::new(error).context(refused())),
             other => other.with_context(refused)?,
-        }
+        };
         // Opening it migrates it, and sets aside what is open where it carries the mark of a backup. A plain copy has none.
         let domain = settings.sender()?;
         let store = match Store::open(&part.path, Arc::new(SystemClock), domain.email.domain()).await {
@@ -125,7 +128,7 @@ impl Restore {
             }
             other => other.with_context(refused)?,
         };
-        let waiting = store.set_aside_open_jobs().await?;
+        let waiting = if marked { store.jobs_set_aside().await? } else { store.set_aside_open_jobs().await? };
         store.close().await;
         if companion(&part.path, "-wal").try_exists()? {
             bail!("{} could not be written completely. Nothing was restored.", database.display());
@@ -227,7 +230,11 @@ impl Beside {
     fn name(self, file: &Path) -> anyhow::Result<()> {
         let named = || -> io::Result<()> {
             File::open(&self.path)?.sync_all()?;
-            renameat_with(CWD, &self.path, CWD, file, RenameFlags::NOREPLACE)?;
+            match renameat_with(CWD, &self.path, CWD, file, RenameFlags::NOREPLACE) {
+                // NFS has no such rename. A second name replaces nothing either, and the first one goes with this.
+                Err(Errno::INVAL) => fs::hard_link(&self.path, file)?,
+                renamed => renamed?,
+            }
             File::open(&self.folder)?.sync_all()
         };
         named().with_context(|| format!("{} cannot get its name", file.display()))

@@ -2,7 +2,7 @@
 //!
 //! Neither migrates anything. PostgreSQL has programs of its own for this.
 
-use super::StoreError;
+use super::{StoreError, set_aside::IS_MARKED};
 use chrono::{DateTime, Utc};
 use sqlx::{
     Connection, FromRow, SqliteConnection,
@@ -83,16 +83,19 @@ pub async fn back_up(database: &Path, into: &str, now: DateTime<Utc>) -> Result<
     Ok(contents)
 }
 
-/// Checks that a file is a whole database that Recount has made.
-pub async fn check_backup(file: &Path) -> Result<(), BackupError> {
+/// Checks that a file is a whole database that Recount has made. Returns whether it carries the mark of a backup.
+pub async fn check_backup(file: &Path) -> Result<bool, BackupError> {
     let mut file = SqliteConnection::connect_with(&existing(file)).await?;
     let found: Vec<String> = sqlx::query_scalar("pragma integrity_check(1)").fetch_all(&mut file).await?;
     if found != ["ok"] {
         return Err(BackupError::Damaged(found.join("; ")));
     }
-    let known = has_table(&mut file, "_sqlx_migrations").await? && has_table(&mut file, "jobs").await?;
+    if !has_table(&mut file, "_sqlx_migrations").await? || !has_table(&mut file, "jobs").await? {
+        return Err(BackupError::NotRecount);
+    }
+    let marked = has_table(&mut file, "restores").await? && sqlx::query_scalar(IS_MARKED).fetch_one(&mut file).await?;
     file.close().await?;
-    if known { Ok(()) } else { Err(BackupError::NotRecount) }
+    Ok(marked)
 }
 
 async fn has_table(connection: &mut SqliteConnection, name: &str) -> Result<bool, sqlx::Error> {

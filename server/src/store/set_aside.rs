@@ -14,14 +14,22 @@ use crate::{bus::JobChanged, id::JobId};
 use app::contract::Refusal;
 use chrono::{DateTime, Utc};
 
+/// Whether this is a backup that nobody has opened.
+pub(super) const IS_MARKED: &str = "select exists (select 1 from restores where restored_at is null)";
+const WAITING: &str = "select count(*) from jobs where finished_at is null and set_aside_at is not null";
+
 impl Store {
     /// Sets aside what is open where this is a backup that nobody has opened before.
     pub(super) async fn set_aside_if_copied(&self) -> Result<(), StoreError> {
-        let copied: bool = read!(self.db, conn => {
-            sqlx::query_scalar("select exists (select 1 from restores where restored_at is null)").fetch_one(conn).await
-        })?;
+        let copied: bool = read!(self.db, conn => sqlx::query_scalar(IS_MARKED).fetch_one(conn).await)?;
+        if !copied {
+            return Ok(());
+        }
+        let mut tx = self.db.begin().await?;
+        // Read again under the lock: another process may have opened it at the same time, and work in it by now.
+        let copied: bool = within!(tx, conn => sqlx::query_scalar(IS_MARKED).fetch_one(conn).await)?;
         if copied {
-            let waiting = self.set_aside_open_jobs().await?;
+            let waiting = self.set_aside_within(tx).await?;
             tracing::warn!(waiting, "this is a restored backup: {waiting} jobs that had not ended wait for a person");
         }
         Ok(())
@@ -31,7 +39,11 @@ impl Store {
     ///
     /// What their workers had open is accounted for, and what was stopping ends.
     pub async fn set_aside_open_jobs(&self) -> Result<i64, StoreError> {
-        let mut tx = self.db.begin().await?;
+        self.set_aside_within(self.db.begin().await?).await
+    }
+
+    /// In a transaction that this commits.
+    async fn set_aside_within(&self, mut tx: Tx) -> Result<i64, StoreError> {
         // The original's clock may have been ahead of this one; everything that it has begun lies before the restore.
         let latest: Option<DateTime<Utc>> =
             within!(tx, conn => sqlx::query_scalar("select max(began_at) from attempts").fetch_one(conn).await)?;
@@ -67,15 +79,17 @@ impl Store {
                 sqlx::query("insert into restores (restored_at) values ($1)").bind(at).execute(conn).await
             })?;
         }
-        let waiting = within!(tx, conn => {
-            sqlx::query_scalar("select count(*) from jobs where finished_at is null and set_aside_at is not null")
-                .fetch_one(conn).await
-        })?;
+        let waiting = within!(tx, conn => sqlx::query_scalar(WAITING).fetch_one(conn).await)?;
         tx.commit().await?;
         for change in changed {
             self.bus.publish(change);
         }
         Ok(waiting)
+    }
+
+    /// How many jobs wait for a person.
+    pub async fn jobs_set_aside(&self) -> Result<i64, StoreError> {
+        Ok(read!(self.db, conn => sqlx::query_scalar(WAITING).fetch_one(conn).await)?)
     }
 
     /// Accounts for what a worker of the original had open, and tells the job's history of the copy. A job whose rows cannot be

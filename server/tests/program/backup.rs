@@ -103,6 +103,25 @@ async fn a_backup_that_is_put_in_its_place_by_hand_waits_as_well() {
     served.terminate().await;
 }
 
+/// A copy of the files of a stopped server has no mark, and is one all the same once it is restored.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plain_copy_that_is_restored_waits_as_well() {
+    let smtp = Server::start(Script { rcpt: Hang, ..Script::default() });
+    let home = Home::with_smtp(smtp.port);
+    let token = home.token("ada@example.org").await;
+    let served = home.serve(&[]).await;
+    let id = served.order(&token, "june", ONE).await;
+    smtp.reached().await;
+    served.terminate().await;
+    let copy = Home::with_smtp(smtp.port);
+    let ran = copy.run(&["restore", argument(&home.database())]).await;
+    assert!(ran.succeeded().contains("1 job had not ended. It waits for a person"), "{ran:?}");
+    let served = copy.serve(&[]).await;
+    assert!(served.job(&token, &id).await["set_aside"].is_object());
+    served.terminate().await;
+    assert_eq!(smtp.commits(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_backup_is_not_restored() {
     let home = Home::new();
