@@ -199,9 +199,7 @@ async fn a_copy_of_a_copy_still_tells_of_the_first_backup() {
 async fn the_clock_of_the_original_may_have_been_ahead() {
     let original = Instance::new().await;
     let id = original.ended(&[("anna@example.org", unanswered())]).await;
-    let copy = original.restored().await;
-    copy.clock.advance(TimeDelta::hours(-1));
-    copy.store.set_aside_open_jobs().await.unwrap();
+    let copy = original.restored_after(TimeDelta::hours(-1)).await;
     let message_id = copy.record(id).await.message_ids[&2].clone();
     assert!(copy.store.begun_by_original(&message_id).await.unwrap());
     assert!(!original.store.begun_by_original(&message_id).await.unwrap());

@@ -72,11 +72,16 @@ impl Instance {
 
     /// A restored copy of it, as a backup of this moment makes one. What it makes later is its own.
     pub async fn restored(&self) -> Self {
+        self.restored_after(TimeDelta::zero()).await
+    }
+
+    /// Like [`Instance::restored`], on a machine whose clock shows this much more.
+    pub async fn restored_after(&self, passed: TimeDelta) -> Self {
         let folder = TempDir::new().expect("a folder for the test");
         let (file, now) = (database(folder.path()), self.store.clock().now());
         back_up(&database(self.folder()), file.to_str().expect("UTF-8"), now).await.expect("a backup");
         fs::create_dir(folder.path().join("minutes")).expect("a folder for documents");
-        let clock = Arc::new(ManualClock::new(now));
+        let clock = Arc::new(ManualClock::new(now + passed));
         let store = Store::open(&file, clock.clone(), "recount.test").await.expect("a whole copy");
         Self { store, clock, owner: self.owner, folder }
     }
