@@ -9,6 +9,15 @@ create unique index uploads_stored_as on uploads (stored_as) where stored_as is 
 -- it goes on by itself until a person says so; null for all others.
 alter table jobs add column set_aside_at timestamptz;
 
+-- Copies that took the place of this database: a backup that was put back, a standby that had not everything.
+create table restores (
+    id bigint generated always as identity primary key,
+    -- When the copy was made; null where nobody knows.
+    copied_at timestamptz,
+    -- Null in a backup that nobody has opened: whoever opens it first sets aside what is open in it.
+    restored_at timestamptz
+);
+
 -- Who is at work, for the limit of jobs for each person; which leases may have run out; which holds end by themselves.
 create index jobs_at_work on jobs (owner_id) where lease_owner is not null;
 create index jobs_leases on jobs (lease_expires_at) where lease_expires_at is not null;

@@ -45,6 +45,7 @@ mod store {
     mod recovery;
     mod s3;
     mod schema;
+    mod set_aside;
 }
 
 mod jobs {
@@ -61,6 +62,7 @@ mod jobs {
     mod looks;
     mod mailing;
     mod random;
+    mod restored;
 }
 
 mod api {
@@ -75,6 +77,7 @@ mod api {
     mod jobs;
     mod orders;
     mod pages;
+    mod set_aside;
 }
 
 mod docs {
@@ -86,6 +89,7 @@ mod docs {
 mod program {
     //! The program itself, as a process that can be stopped and killed.
 
+    mod backup;
     mod commands;
     mod proof;
     mod serve;

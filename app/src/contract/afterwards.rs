@@ -1,7 +1,7 @@
 //! What may still happen to a job that a worker has done with, or that nobody will wait for: evidence, a withdrawal, a deletion.
 //! None of it moves a final phase.
 
-use super::{Effect, EffectKind, Job, Outcome, Phase, Refusal, Verdict};
+use super::{Effect, EffectKind, Job, Outcome, Phase, Recovery, Refusal, Verdict};
 
 impl Job {
     /// A look (at the outbox, an archive, a log) or a person proved what became of an unconfirmed e-mail.
@@ -25,6 +25,15 @@ impl Job {
             return Err(Refusal::OutOfOrder("only a stopping job is accounted for"));
         }
         self.account_without_worker("the wait for the worker was ended").map(|_| ())
+    }
+
+    /// The record is of a copy (a backup that was restored), and the worker belongs to the original: what that had open when
+    /// the copy was made is accounted for as if its lease had expired. It has not died, so its claim does not count as lost.
+    pub fn recover_copy(&mut self) -> Result<Recovery, Refusal> {
+        let mut accounted = Self { lost_claims: 0, ..self.clone() };
+        let recovery = accounted.account_without_worker("this copy was made")?;
+        *self = Self { lost_claims: 0, ..accounted };
+        Ok(recovery)
     }
 
     /// Takes the saved report back; returns the number of this effect. The caller marks the report in the same transaction.

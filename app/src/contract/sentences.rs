@@ -1,8 +1,8 @@
 //! The sentences of the contract, section 8, each for the record that it describes.
 
 use super::{
-    CancelAnswer, EffectKind, Epoch, Job, JobKind, MAX_CLAIMS, NotDone, Outcome, Phase, Refusal, StepKind, Verdict, changes,
-    headline, if_cancelled_now, waiting_for,
+    CancelAnswer, EffectKind, Epoch, Job, JobKind, MAX_CLAIMS, NotDone, Outcome, Phase, Recovery, Refusal, StepKind, Verdict,
+    changes, headline, if_cancelled_now, waiting_for,
 };
 
 /// A job whose worker is at `step`.
@@ -368,4 +368,26 @@ fn only_a_stopping_job_is_accounted_for_without_its_worker() {
     calling.account_now().unwrap();
     let evidence = calling.effect(number).unwrap().evidence.as_deref();
     assert_eq!(evidence, Some("abandoned when the wait for the worker was ended; the provider may have gone on"));
+}
+
+#[test]
+fn in_a_copy_nobody_is_said_to_have_died() {
+    let (mut job, epoch) = at(StepKind::Email, 3);
+    send(&mut job, epoch, 2, accepted());
+    job.begin_effect(epoch, 3).unwrap();
+    job.doubt(epoch, 3).unwrap();
+    job.lost_claims = MAX_CLAIMS - 1;
+    assert_eq!(job.recover_copy(), Ok(Recovery::Resumable));
+    assert_eq!((job.phase, job.leased, job.lost_claims), (Phase::Running, false, 0));
+    let evidence = job.effect(3).unwrap().evidence.as_deref();
+    assert_eq!(evidence, Some("this copy was made after the message may have been handed over"));
+    let copied = job.clone();
+    assert!(job.recover_copy().is_err(), "nobody holds it");
+    assert_eq!(job, copied);
+
+    let (mut calling, epoch) = at(StepKind::Summarize, 1);
+    calling.begin_model_call(epoch).unwrap();
+    calling.cancel();
+    assert_eq!(calling.recover_copy(), Ok(Recovery::Ended));
+    assert_eq!(headline(&calling), "Cancelled. Nothing was saved or sent");
 }

@@ -36,6 +36,8 @@ pub struct JobView {
     pub cancel: Option<CancelRecord>,
     /// What the e-mail waits for, while it is held.
     pub hold: Option<HoldView>,
+    /// Since when it waits for a person: it had not ended in a backup, and this is the restored copy. `None` for all others.
+    pub set_aside: Option<Moment>,
     pub steps: Vec<StepView>,
     pub effects: Vec<EffectLine>,
     /// In JSON they are the job's documents.

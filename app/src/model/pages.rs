@@ -32,6 +32,8 @@ pub struct JobRow {
     pub title: String,
     pub mark: Mark,
     pub headline: String,
+    /// It waits for a person, in a restored copy.
+    pub set_aside: bool,
     pub created: Moment,
     /// Whose it is, in a list of everybody's jobs.
     pub owner: Option<String>,

@@ -128,6 +128,7 @@ fn Row(job: JobRow) -> impl IntoView {
                     <StateMark mark=job.mark />
                     <span>{job.headline}</span>
                 </span>
+                {job.set_aside.then(|| view! { <span class="soft owner">"waits for a person"</span> })}
             </td>
             <td class="when">
                 <Time at=job.created />

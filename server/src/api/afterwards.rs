@@ -1,5 +1,5 @@
-//! What follows a job, and what need not be waited for: withdrawal, correction, second copy, deletion, accounting, and what a
-//! person saw of an unconfirmed e-mail.
+//! What follows a job, and what waits for a person or need not be waited for: withdrawal, correction, second copy, deletion,
+//! accounting, going on in a restored copy, and what a person saw of an unconfirmed e-mail.
 
 use super::idempotency_key;
 use crate::{
@@ -24,6 +24,7 @@ use serde::Deserialize;
 pub fn routes() -> Router<AppState> {
     Router::new()
         .route("/api/v1/jobs/{id}/accounting", put(account_now))
+        .route("/api/v1/jobs/{id}/resumption", put(go_on))
         .route("/api/v1/jobs/{id}/withdrawal", put(withdraw))
         .route("/api/v1/jobs/{id}/deletion", put(delete))
         .route("/api/v1/jobs/{id}/corrections", post(correct))
@@ -67,7 +68,7 @@ fn read<T>(body: Body<T>) -> Result<T, Problem> {
 }
 
 /// Turns what was not done into a problem.
-fn done<T>(result: Done<T>) -> Result<T, Problem> {
+pub(super) fn done<T>(result: Done<T>) -> Result<T, Problem> {
     result?.map_err(|said| match said {
         Said::ReasonMissing | Said::ReasonTooLong => Problem::bad_request(said.sentence()),
         Said::NotSure => Problem::bad_request(
@@ -86,6 +87,16 @@ async fn account_now(
     body: Body<Reason>,
 ) -> Result<Json<JobView>, Problem> {
     done(desk.account_now(&who, parse_id(&id)?, &read(body)?.why).await)?;
+    Ok(Json(Pages::job(&desk, &who, id).await?))
+}
+
+async fn go_on(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+    body: Body<Reason>,
+) -> Result<Json<JobView>, Problem> {
+    done(desk.go_on(&who, parse_id(&id)?, &read(body)?.why).await)?;
     Ok(Json(Pages::job(&desk, &who, id).await?))
 }
 

@@ -145,7 +145,7 @@ async fn cancel(
 /// Ends a hold: the e-mail goes out now. A repetition changes nothing.
 async fn approve(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Json<JobView>, Problem> {
     let id: JobId = parse_id(&id)?;
-    desk.send_now(&who, id).await?;
+    afterwards::done(desk.send_now(&who, id).await)?;
     Ok(Json(desk.show_job(&who, id).await?))
 }
 

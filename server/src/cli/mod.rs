@@ -1,8 +1,10 @@
 //! The command line. Whoever can write to the data folder is its administrator, so these commands ask for no password.
 
 mod background;
+mod backup;
 mod cancel;
 mod demo;
+mod in_use;
 mod people;
 mod report;
 mod serve;
@@ -17,7 +19,13 @@ use crate::{
 };
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    fs::DirBuilder,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
 use tracing_subscriber::EnvFilter;
 
 /// Recount: monthly reports that account for themselves.
@@ -38,6 +46,12 @@ enum Command {
     Report(report::Report),
     /// Cancel a job.
     Cancel(cancel::Cancel),
+    /// Copy the database into one file, while Recount runs.
+    Backup(backup::Backup),
+    /// Put a backup into a data folder. What had not ended in it waits for a person.
+    Restore(backup::Restore),
+    /// After a restore by other means (PostgreSQL): let every job that has not ended wait for a person.
+    SetAside(backup::SetAside),
     /// People who may sign in.
     #[command(subcommand)]
     User(people::UserCommand),
@@ -67,7 +81,7 @@ impl DataFolder {
     pub fn database(&self, settings: &Settings) -> anyhow::Result<Place> {
         match self.database.as_ref().or(settings.database.as_ref()) {
             Some(text) => Ok(text.parse()?),
-            None => Ok(Place::Sqlite(self.path.join("recount.sqlite3"))),
+            None => Ok(Place::Sqlite(self.path.join(DATABASE))),
         }
     }
 }
@@ -92,6 +106,18 @@ impl Cli {
                 log("error");
                 cancel.run().await
             }
+            Command::Backup(backup) => {
+                log("error");
+                backup.run().await
+            }
+            Command::Restore(restore) => {
+                log("error");
+                restore.run().await
+            }
+            Command::SetAside(set_aside) => {
+                log("error");
+                set_aside.run().await
+            }
             Command::User(command) => {
                 log("error");
                 command.run().await
@@ -111,16 +137,20 @@ fn log(default: &str) {
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
 }
 
+/// The database's file in the data folder, unless it is somewhere else.
+const DATABASE: &str = "recount.sqlite3";
+
+/// Makes the data folder where it is missing.
+fn make_folder(data: &Path) -> anyhow::Result<()> {
+    // Documents and messages are in it: nobody else on the machine needs to read them.
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(data);
+    made.with_context(|| format!("the data folder {} cannot be made", data.display()))
+}
+
 /// Makes the data folder and opens the database; uploads in a file store are out of reach with it. So a Cancel, say, depends on
 /// no other service.
 pub async fn open_store(data: &DataFolder, settings: &Settings) -> anyhow::Result<Store> {
-    let folder = &data.path;
-    // Documents and messages are in it: nobody else on the machine needs to read them.
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
+    make_folder(&data.path)?;
     let place = data.database(settings)?;
     let clock: SharedClock = Arc::new(SystemClock);
     let sender = settings.sender()?;

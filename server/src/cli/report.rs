@@ -1,6 +1,6 @@
 //! `recount report`: one report from the terminal, by the same worker and the same record as on the pages.
 
-use super::{DataFolder, open_desk, people::command_line_user};
+use super::{DataFolder, in_use::InUse, open_desk, people::command_line_user};
 use crate::{
     bus::changed,
     desk::{Desk, DeskError, Order, Ordered, with_ids},
@@ -64,6 +64,7 @@ const CANCELLED: u8 = 3;
 impl Report {
     /// Makes the job, works on it, and shows it until it has ended.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let _in_use = InUse::together(&self.data.path)?;
         let settings = self.data.settings()?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| "http://127.0.0.1:3000".into());
         let mut desk = open_desk(&self.data, settings, &public_url).await?;
@@ -131,7 +132,8 @@ async fn work_on(desk: &Desk, who: &Viewer, id: JobId, quiet: bool, signals: &mu
         // A database that is busy for a while is asked again: leaving here would leave the job behind.
         if let Ok(view) = show().await {
             show_progress(&bar, &view);
-            if view.phase.is_final() {
+            // No worker takes one that waits for a person.
+            if view.phase.is_final() || view.set_aside.is_some() {
                 break;
             }
         }

@@ -3,7 +3,9 @@
 use super::{
     DataFolder,
     background::{Background, Signals},
-    demo, open_desk,
+    demo,
+    in_use::InUse,
+    open_desk,
 };
 use crate::{
     http::{AppState, PeopleState, router},
@@ -37,6 +39,7 @@ impl Serve {
     /// Serves until SIGTERM or Ctrl-C. Jobs under way are then finished or handed back, never lost.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::catch()?;
+        let _in_use = InUse::together(&self.data.path)?;
         let mut settings = self.data.settings()?;
         if self.listen.ip().is_unspecified() && settings.public_url.is_none() {
             bail!("Tell Recount where people reach it: set public_url in {FILE}. Links in e-mails begin with it.");

@@ -3,6 +3,7 @@
 use super::{
     DataFolder,
     background::{Background, Signals},
+    in_use::InUse,
     open_desk,
 };
 use crate::settings::FILE;
@@ -21,6 +22,7 @@ impl Worker {
     /// Works until SIGTERM or Ctrl-C. Jobs under way are then finished or handed back, never lost.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::catch()?;
+        let _in_use = InUse::together(&self.data.path)?;
         let settings = self.data.settings()?;
         let Some(public_url) = settings.public_url.clone() else {
             bail!("Tell the worker where people reach Recount: set public_url in {FILE}. Links in e-mails begin with it.");

@@ -29,7 +29,7 @@ pub type Done<T> = Result<Result<T, Said>, DeskError>;
 
 /// A text that somebody must write, without the blanks around it. Browsers send CRLF for what they counted as one character.
 /// Other control characters say nothing, and not every database can store them.
-fn text(typed: &str, longest: u32) -> Result<String, Said> {
+pub(super) fn text(typed: &str, longest: u32) -> Result<String, Said> {
     let text = typed.replace("\r\n", "\n").replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), " ");
     let text = text.trim().to_owned();
     if text.is_empty() {
@@ -46,7 +46,7 @@ fn admins_only(who: &Viewer) -> Result<(), AppError> {
 }
 
 /// A transition that the record does not allow any more is no error: somebody else was quicker.
-fn moved_on(result: Result<Option<()>, StoreError>) -> Done<()> {
+pub(super) fn moved_on(result: Result<Option<()>, StoreError>) -> Done<()> {
     match result {
         Ok(Some(())) => Ok(Ok(())),
         Ok(None) => Err(AppError::NotFound.into()),

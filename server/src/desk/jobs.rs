@@ -1,8 +1,8 @@
 //! Ordering a report, looking at a job, cancelling it.
 
 use super::{
-    Desk, DeskError,
-    afterwards::withdrawn,
+    Desk, DeskError, Done,
+    afterwards::{moved_on, withdrawn},
     order::{Order, check},
     view::{Reader, job_view, moment},
 };
@@ -76,6 +76,7 @@ impl Desk {
         let mut view = job_view(&record, &coverage, &history, &reader, self.store().clock().now());
         view.hold = self.hold_view(&record, &reader).await?;
         self.add_afterwards(who, &record, &reader, &mut view).await?;
+        self.add_set_aside(&record, &reader, &mut view).await?;
         if who.is_admin {
             for effect in &mut view.effects {
                 effect.path = Some(effect_path(&view.id, effect.number));
@@ -114,15 +115,15 @@ impl Desk {
     }
 
     /// Lets a held e-mail go out now.
-    pub async fn send_now(&self, who: &Viewer, id: JobId) -> Result<(), DeskError> {
+    pub async fn send_now(&self, who: &Viewer, id: JobId) -> Done<()> {
         self.visible(who, id).await?;
-        self.store().send_now(id, &who.email).await?;
-        Ok(())
+        moved_on(self.store().send_now(id, &who.email).await.map(|sent| sent.map(|_| ())))
     }
 
-    /// What a held job's page shows: the time, and the message as it will go out.
+    /// What a held job's page shows: the time, and the message as it will go out. Nothing while it is set aside: what it waits for
+    /// then is another decision.
     async fn hold_view(&self, record: &Record, reader: &Reader) -> Result<Option<HoldView>, DeskError> {
-        if !record.job.is_held() {
+        if !record.job.is_held() || record.row.set_aside_at.is_some() {
             return Ok(None);
         }
         let Some(report) = self.store().report_of_job(record.row.id).await? else { return Ok(None) };

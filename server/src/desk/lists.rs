@@ -14,7 +14,7 @@ use app::{
     address::with_query,
     contract::{Phase, headline, if_cancelled_now},
     error::AppError,
-    model::{DocumentView, Fact, JobRow, JobsView, ReportView, Viewer},
+    model::{DocumentView, Fact, JobRow, JobsView, Mark, ReportView, Viewer},
 };
 
 /// Rows on one page of a list.
@@ -22,11 +22,13 @@ const PAGE: u32 = 50;
 
 fn job_row(record: &Record, reader: &Reader, with_owner: bool) -> JobRow {
     let row = &record.row;
+    let set_aside = row.set_aside_at.is_some() && !record.job.phase.is_final();
     JobRow {
         id: row.id.to_string(),
         title: row.spec.full_title(),
-        mark: words::job_mark(&record.job),
+        mark: if set_aside { Mark::Waiting } else { words::job_mark(&record.job) },
         headline: headline(&record.job),
+        set_aside,
         created: moment(row.created_at, reader.zone),
         owner: with_owner.then(|| reader.name(&row.owner_email).to_owned()),
         may_cancel: if_cancelled_now(&record.job).is_some(),

@@ -9,6 +9,7 @@ mod jobs;
 mod lists;
 mod order;
 mod pages;
+mod set_aside;
 mod upload_dates;
 mod view;
 

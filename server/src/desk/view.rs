@@ -82,6 +82,7 @@ pub fn job_view(
             .zip(row.cancel_requested_by.as_deref())
             .map(|(at, by)| CancelRecord { at: moment(at, reader.zone), by: reader.name(by).to_owned() }),
         hold: None,
+        set_aside: None,
         steps: job
             .steps
             .iter()

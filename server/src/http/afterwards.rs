@@ -1,4 +1,4 @@
-//! The forms about a job that has ended, or whose end nobody will wait for. Plain HTML forms like those of [`super::jobs`]:
+//! The forms about a job that has ended, whose end nobody will wait for, or that waits for a person in a restored copy. Plain HTML forms like those of [`super::jobs`]:
 //! each ends in a redirect, which carries the name of a sentence where nothing was done.
 
 use super::{AppState, problem::Problem, session::SignedIn};
@@ -19,6 +19,7 @@ use serde::Deserialize;
 pub fn routes() -> Router<AppState> {
     Router::new()
         .route("/jobs/{id}/accounting", post(account_now))
+        .route("/jobs/{id}/resumption", post(go_on))
         .route("/jobs/{id}/withdrawal", post(withdraw))
         .route("/jobs/{id}/deletion", post(delete))
         .route("/jobs/{id}/corrections", post(correct))
@@ -72,7 +73,7 @@ fn back(path: &str, said: Option<Said>) -> Redirect {
     Redirect::to(&said.map_or_else(|| path.to_owned(), |said| format!("{path}?said={}", said.name())))
 }
 
-fn answer(done: Done<()>, path: &str) -> Result<Redirect, Problem> {
+pub(super) fn answer(done: Done<()>, path: &str) -> Result<Redirect, Problem> {
     Ok(back(path, done?.err()))
 }
 
@@ -84,7 +85,7 @@ fn mailed(done: Done<JobId>, about: JobId) -> Result<Redirect, Problem> {
     })
 }
 
-fn job_path(id: JobId) -> String {
+pub(super) fn job_path(id: JobId) -> String {
     format!("/jobs/{id}")
 }
 
@@ -96,6 +97,16 @@ async fn account_now(
 ) -> Result<Redirect, Problem> {
     let id: JobId = parse_id(&id)?;
     answer(desk.account_now(&who, id, &form?.0.why).await, &job_path(id))
+}
+
+async fn go_on(
+    State(desk): State<Desk>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+    form: Sent<Reason>,
+) -> Result<Redirect, Problem> {
+    let id: JobId = parse_id(&id)?;
+    answer(desk.go_on(&who, id, &form?.0.why).await, &job_path(id))
 }
 
 async fn withdraw(

@@ -1,7 +1,12 @@
 //! The forms about jobs. They are plain HTML forms, so that ordering and cancelling need no script; each write ends in a
 //! redirect to a page with an address of its own, so that a reload repeats nothing.
 
-use super::{AppState, problem::Problem, session::SignedIn};
+use super::{
+    AppState,
+    afterwards::{answer, job_path},
+    problem::Problem,
+    session::SignedIn,
+};
 use crate::{
     desk::{Desk, Form, FormOutcome, next_key, parse_id},
     id::{JobId, RequestKey, UploadId, UserId},
@@ -248,8 +253,7 @@ async fn cancel(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Pat
 
 async fn approve(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Redirect, Problem> {
     let id: JobId = parse_id(&id)?;
-    desk.send_now(&who, id).await?;
-    Ok(Redirect::to(&format!("/jobs/{id}")))
+    answer(desk.send_now(&who, id).await, &job_path(id))
 }
 
 async fn markdown(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Response, Problem> {

@@ -85,6 +85,8 @@ pub(super) async fn unconfirmed_emails(services: &Services, id: JobId) -> Result
         let Some(outgoing) = outgoing(id, &effect, &message) else { continue };
         let verdict = match services.channel.reconcile(&outgoing).await {
             Reconciled::Accepted { evidence } => Verdict::Done(evidence),
+            // The original may have handed it over from another place, or after the folder was copied.
+            Reconciled::NotAccepted { .. } if services.store.begun_by_original(&message.message_id).await? => continue,
             Reconciled::NotAccepted { evidence } => Verdict::NotDone(NotDone::BrokenOff, evidence),
             Reconciled::NotKnown { .. } | Reconciled::NotAsked { .. } => continue,
         };
@@ -190,11 +192,15 @@ async fn attempt(services: &Services, due: &DueLook) -> Result<Option<Outgoing>,
 }
 
 /// Whether handing a message over again cannot make a second one. If the first attempt never arrived, this one does, so it is
-/// never done for a job that somebody has cancelled, nor while one can still be cancelled.
+/// never done for a job that somebody has cancelled, nor while one can still be cancelled. Nor for an e-mail of the original in a
+/// restored copy: nobody here knows what the original has made of it.
 async fn may_hand_over_again(services: &Services, due: &DueLook, message: &Outgoing) -> Result<bool, StoreError> {
     let store = &services.store;
     let (Some(life), Some(record)) = (services.channel.key_life(message), store.job(due.job).await?) else { return Ok(false) };
     if record.job.cancel_requested || !record.job.phase.is_final() || store.is_withdrawn(due.job).await? {
+        return Ok(false);
+    }
+    if store.begun_by_original(&message.message_id).await? {
         return Ok(false);
     }
     let first = store.first_attempt_at(&message.message_id).await?;

@@ -57,7 +57,12 @@ impl Store {
     /// Opens a change of a job that `tx` has locked.
     pub(super) async fn change_locked(&self, mut tx: Tx, id: JobId) -> Result<Option<JobTx>, StoreError> {
         let record = load(&mut tx, id).await?;
-        Ok(record.map(|before| JobTx {
+        Ok(record.map(|before| self.change_within(tx, before)))
+    }
+
+    /// Like [`Store::change_job`], in a transaction in which the record was read and which the caller commits.
+    pub(super) fn change_within(&self, tx: Tx, before: Record) -> JobTx {
+        JobTx {
             tx,
             job: before.job.clone(),
             lease: before.row.lease_owner.clone().zip(before.row.lease_expires_at),
@@ -70,7 +75,7 @@ impl Store {
             new_jobs: Vec::new(),
             clock: self.clock.clone(),
             announcer: self.announcer.clone(),
-        }))
+        }
     }
 }
 

@@ -18,6 +18,13 @@ pub enum StoreError {
     /// The migrations could not be applied.
     #[error("migration: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
+    /// A newer version of the program has changed the database so that this one cannot work with it. Both are numbers of
+    /// migrations.
+    #[error(
+        "this version of Recount is too old for the database, which a newer version has changed: it needs migration {needed}, and \
+         this version knows them up to {known}. Start the newer version"
+    )]
+    TooOld { needed: i64, known: i64 },
     /// A row holds what the program never writes.
     #[error("inconsistent data in {table}.{column}, row {row}")]
     Inconsistent { table: &'static str, column: &'static str, row: String },

@@ -12,7 +12,7 @@ use crate::{
     id::{JobId, RequestKey, UserId},
     job::{Hold, Spec, Task},
 };
-use app::contract::{CancelAnswer, EffectKind, Epoch, Job, JobKind, Phase, Recovery, StepKind};
+use app::contract::{CancelAnswer, EffectKind, Epoch, Job, JobKind, Phase, Recovery, Refusal, StepKind};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::QueryBuilder;
 
@@ -252,7 +252,7 @@ impl Store {
         Ok(read!(self.db, conn => {
             sqlx::query_as(
                 "select id, owner_id from jobs
-                 where finished_at is null and (phase = 'queued' or (phase = 'running' and lease_owner is null))
+                 where finished_at is null and set_aside_at is null and (phase = 'queued' or (phase = 'running' and lease_owner is null))
                    and ($1 is null or id = $1) and ($2 is null or id > $2)
                    and not exists (select 1 from steps where steps.job_id = jobs.id and steps.kind = 'hold' and steps.state = 'running')
                    and owner_id not in (select owner_id from jobs where lease_owner is not null group by owner_id having count(*) >= $3)
@@ -293,6 +293,9 @@ impl Store {
             }
             Err(error) => return Err(error),
         };
+        if change.row().set_aside_at.is_some() {
+            return Ok(None);
+        }
         let Ok(epoch) = change.job.claim() else { return Ok(None) };
         let step = change.job.current_step().unwrap_or(StepKind::Collect);
         change.lease = Some((worker.to_owned(), change.lease_time().await? + terms.lease));
@@ -357,7 +360,7 @@ impl Store {
         let (lease, hold): (Option<DateTime<Utc>>, Option<DateTime<Utc>>) = read!(self.db, conn => {
             sqlx::query_as(
                 "select (select min(lease_expires_at) from jobs where lease_expires_at is not null),
-                        (select min(hold_until) from jobs where hold_until is not null and finished_at is null)",
+                        (select min(hold_until) from jobs where hold_until is not null and finished_at is null and set_aside_at is null)",
             )
             .fetch_one(conn)
             .await
@@ -373,13 +376,14 @@ impl Store {
     pub async fn end_due_holds(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         let ids: Vec<JobId> = read!(self.db, conn => {
-            sqlx::query_scalar("select id from jobs where hold_until <= $1 and finished_at is null order by id")
+            sqlx::query_scalar("select id from jobs where hold_until <= $1 and finished_at is null and set_aside_at is null order by id")
                 .bind(now).fetch_all(conn).await
         })?;
         for id in ids {
             let Some(mut change) = self.change_job(id).await? else { continue };
             // Read again under the lock: somebody may have cancelled or sent meanwhile.
-            if change.job.is_held() && change.before.row.hold_until.is_some_and(|until| until <= change.now) {
+            let waits = change.job.is_held() && change.row().set_aside_at.is_none();
+            if waits && change.before.row.hold_until.is_some_and(|until| until <= change.now) {
                 change.job.end_hold()?;
                 change.commit().await?;
             }
@@ -387,9 +391,13 @@ impl Store {
         Ok(())
     }
 
-    /// Somebody says that the e-mail goes out now. Returns whether that ended a hold; a repetition ends nothing.
+    /// Somebody says that the e-mail goes out now. Returns whether that ended a hold; a repetition ends nothing. Refused while
+    /// the job is set aside: whoever presses this may not have read what is not known about it ([`Store::go_on`]).
     pub async fn send_now(&self, id: JobId, by: &str) -> Result<Option<bool>, StoreError> {
         let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
+        if change.job.is_held() && change.row().set_aside_at.is_some() {
+            return Err(Refusal::OutOfOrder("the job is set aside").into());
+        }
         let ended = change.job.end_hold().is_ok();
         change.note(if ended { format!("Sent now by {by}") } else { format!("Send now pressed by {by}; nothing was held") });
         change.commit().await?;

@@ -1,6 +1,7 @@
 //! All SQL, one file per aggregate. Nothing outside this module knows which database there is.
 
 mod afterwards;
+mod backup;
 mod change;
 mod content;
 pub(crate) mod db;
@@ -12,11 +13,13 @@ mod looks;
 mod record;
 mod relay;
 mod sessions;
+mod set_aside;
 mod sign_in_failures;
 mod tokens;
 mod users;
 
 pub use afterwards::{Decision, Mailing, Ruling};
+pub use backup::{BackupContents, BackupError, back_up, check_backup};
 pub use change::JobTx;
 pub use content::{CollectedDocument, Message, Report};
 pub use db::{Place, UnknownPlace};
@@ -46,14 +49,18 @@ pub struct Store {
 
 impl Store {
     /// Opens the database at `place`, making and migrating it as needed. `mail_domain` is the right side of Message-IDs.
+    ///
+    /// In a backup that was put in its place, what is open is set aside.
     pub async fn open(place: &Place, clock: SharedClock, mail_domain: &str) -> Result<Self, StoreError> {
-        Ok(Self {
+        let store = Self {
             db: Db::open(place).await?,
             clock,
             announcer: Announcer::default(),
             mail_domain: mail_domain.to_owned(),
             files: None,
-        })
+        };
+        store.set_aside_if_copied().await?;
+        Ok(store)
     }
 
     /// The same store, with large uploads in `files` instead of in the database.

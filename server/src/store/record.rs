@@ -26,6 +26,8 @@ pub struct JobRow {
     pub lease_expires_at: Option<DateTime<Utc>>,
     /// When the hold ends by itself.
     pub hold_until: Option<DateTime<Utc>>,
+    /// When it was set aside in a restored copy: nothing of it goes on until a person says so.
+    pub set_aside_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
     pub started_at: Option<DateTime<Utc>>,
     pub finished_at: Option<DateTime<Utc>>,
@@ -70,6 +72,7 @@ struct JobColumns {
     failed_step: Option<String>,
     failure: Option<String>,
     hold_until: Option<DateTime<Utc>>,
+    set_aside_at: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
     started_at: Option<DateTime<Utc>>,
     finished_at: Option<DateTime<Utc>>,
@@ -106,7 +109,7 @@ struct EffectColumns {
 pub(super) async fn load(tx: &mut Tx, id: JobId) -> Result<Option<Record>, StoreError> {
     let columns: Option<JobColumns> = within!(*tx, conn => sqlx::query_as(
         "select jobs.id, owner_id, request_key, users.email as owner_email, spec, phase, version, epoch, lease_owner, lease_expires_at, lost_claims,
-                failed_step, failure, hold_until, jobs.created_at, started_at, finished_at, cancel_requested_at, cancel_requested_by,
+                failed_step, failure, hold_until, set_aside_at, jobs.created_at, started_at, finished_at, cancel_requested_at, cancel_requested_by,
                 reports.id as report_id
          from jobs join users on users.id = jobs.owner_id left join reports on reports.job_id = jobs.id
          where jobs.id = $1",
@@ -201,6 +204,7 @@ fn assemble(columns: JobColumns, steps: &[StepColumns], effects: Vec<EffectColum
         lease_owner: columns.lease_owner,
         lease_expires_at: columns.lease_expires_at,
         hold_until: columns.hold_until,
+        set_aside_at: columns.set_aside_at,
         created_at: columns.created_at,
         started_at: columns.started_at,
         finished_at: columns.finished_at,

@@ -31,10 +31,15 @@ impl Database {
     pub fn new(folder: &Path) -> Self {
         static TEMPLATE_MADE: OnceLock<()> = OnceLock::new();
         let Some(server) = server() else {
-            return Self { place: Place::Sqlite(folder.join("recount.sqlite3")), server: None };
+            return Self::file(folder);
         };
         TEMPLATE_MADE.get_or_init(|| blocking(|| make_template(server.clone())));
         Self::copied(server, TEMPLATE)
+    }
+
+    /// A file in this folder, wherever other tests have theirs.
+    pub fn file(folder: &Path) -> Self {
+        Self { place: Place::Sqlite(folder.join("recount.sqlite3")), server: None }
     }
 
     /// A copy of the database `original` of this server.

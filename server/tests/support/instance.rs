@@ -1,6 +1,6 @@
 //! An instance with a database, people, a folder of documents, and a clock that the test moves.
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{fs, path::Path, process::Command, sync::Arc, time::Duration};
 
 use app::contract::{EffectKind, Job, Refusal, StepKind};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -10,8 +10,9 @@ use server::{
     id::{JobId, ReportId, RequestKey, UserId},
     job::{Hold, SourceSpec, Spec, Task},
     people::{EmailAddress, Role, password::PasswordHash},
-    store::{Claim, ClaimTerms, NewUser, Record, Store, StoreError},
+    store::{Claim, ClaimTerms, NewUser, Place, Record, Store, StoreError, back_up},
 };
+use sqlx::postgres::PgConnectOptions;
 use tempfile::TempDir;
 use tokio::time::{Instant, timeout};
 
@@ -66,6 +67,41 @@ impl Instance {
         let owner = add_person(&store, "ada@example.org", Role::User).await;
         fs::create_dir(folder.path().join("minutes")).expect("a folder for documents");
         Self { store, clock, owner, database, folder }
+    }
+
+    /// A restored copy of it, as a backup of this moment makes one. What it makes later is its own.
+    pub async fn restored(&self) -> Self {
+        self.restored_after(TimeDelta::zero()).await
+    }
+
+    /// Like [`Instance::restored`], on a machine whose clock shows this much more.
+    pub async fn restored_after(&self, passed: TimeDelta) -> Self {
+        let folder = TempDir::new().expect("a folder for the test");
+        let now = self.store.clock().now();
+        let database = match &self.database.place {
+            Place::Sqlite(file) => {
+                let database = Database::file(folder.path());
+                let copy = folder.path().join("recount.sqlite3");
+                back_up(file, copy.to_str().expect("UTF-8"), now).await.expect("a backup");
+                database
+            }
+            Place::Postgres(from) => {
+                let database = dumped(from);
+                let mut raw = Raw::open(&database.place).await;
+                raw.run(&format!("insert into restores (copied_at) values ('{}')", now.to_rfc3339())).await;
+                database
+            }
+        };
+        fs::create_dir(folder.path().join("minutes")).expect("a folder for documents");
+        let clock = Arc::new(ManualClock::new(now + passed));
+        let store = Store::open(&database.place, clock.clone(), "recount.test").await.expect("a whole copy");
+        Self { store, clock, owner: self.owner, database, folder }
+    }
+
+    /// The same database, opened again as after a restart.
+    pub async fn reopened(self) -> Self {
+        self.store.close().await;
+        Self { store: self.another_store().await, ..self }
     }
 
     pub fn folder(&self) -> &Path {
@@ -202,6 +238,22 @@ impl Instance {
 /// The usual terms for a claim, of any job or only this one.
 pub fn terms(only: Option<JobId>) -> ClaimTerms {
     ClaimTerms { lease: LEASE, per_person: None, only }
+}
+
+/// A copy that PostgreSQL's own programs make while the database is in use, as an administrator does.
+fn dumped(from: &PgConnectOptions) -> Database {
+    let copy = Database::copied(from.clone(), "template0");
+    let Place::Postgres(to) = &copy.place else { panic!("it is on the same server") };
+    let script = "pg_dump --format custom --dbname \"$0\" | pg_restore --exit-on-error --no-owner --dbname \"$1\"";
+    // libpq does not know all the parameters that sqlx writes.
+    let url = |options: &PgConnectOptions| {
+        let (user, host, port) = (options.get_username(), options.get_host(), options.get_port());
+        format!("postgres://{user}@{host}:{port}/{}", options.get_database().expect("a name"))
+    };
+    let urls = [from, to].map(|options| url(options));
+    let done = Command::new("bash").args(["-o", "pipefail", "-c", script]).args(urls).status().expect("a shell");
+    assert!(done.success());
+    copy
 }
 
 async fn add_person(store: &Store, email: &str, role: Role) -> UserId {

@@ -89,6 +89,17 @@ impl Home {
         self.folder.path().join(DATA)
     }
 
+    /// The same with an empty database in a file, whatever database the others of this run have.
+    pub fn on_file(mut self) -> Self {
+        self.database = Database::file(&self.data());
+        self
+    }
+
+    /// The database's file, where it is one.
+    pub fn file(&self) -> PathBuf {
+        self.data().join("recount.sqlite3")
+    }
+
     pub fn database(&self) -> &Place {
         &self.database.place
     }
@@ -328,6 +339,13 @@ impl Served {
     pub async fn approve(&self, token: &str, id: &str) -> Value {
         let (_, job) =
             self.ask(self.client.put(format!("{}/api/v1/jobs/{id}/approval", self.url)), token, "", String::new()).await;
+        job
+    }
+
+    /// Lets a job of a restored copy go on.
+    pub async fn go_on(&self, token: &str, id: &str) -> Value {
+        let request = self.client.put(format!("{}/api/v1/jobs/{id}/resumption", self.url));
+        let (_, job) = self.ask(request, token, "", r#"{"why": "Nobody has got it."}"#.to_owned()).await;
         job
     }
 

@@ -223,6 +223,18 @@ properties! {
             done && now == later
         })
     });
+    a_copy_is_accounted_for_as_if_the_lease_had_expired: State(|world| {
+        world.job.leased.then(|| {
+            // Only the words differ, and what is counted: no worker died.
+            let (mut copy, mut later) = (world.job.clone(), Job { lost_claims: 0, ..world.job.clone() });
+            let same = copy.recover_copy() == later.recover();
+            later.lost_claims = 0;
+            for job in [&mut copy, &mut later] {
+                job.effects.iter_mut().for_each(|effect| effect.evidence = None);
+            }
+            same && copy == later
+        })
+    });
     every_job_can_end: State(|world| {
         // Its worker is never heard of again, nor is any other.
         (!world.job.phase.is_final()).then(|| {

@@ -356,6 +356,7 @@ mod tests {
             if_cancelled_now: None,
             cancel: None,
             hold: None,
+            set_aside: None,
             steps: Vec::new(),
             effects: Vec::new(),
             coverage: Vec::new(),

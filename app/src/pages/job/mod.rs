@@ -75,7 +75,8 @@ fn Record(
     let about = job.about.clone();
     let live = Live::new(job);
     live.follow();
-    let ended = live.part(|job| job.phase.is_final());
+    // Nothing of it changes by itself, and somebody may be writing.
+    let rests = live.part(|job| job.phase.is_final() || job.set_aside.is_some());
     let facts = live.part(|job| job.facts.clone());
     let again = live.part(|job| job.again_path.clone());
     let crumb = match about.clone() {
@@ -88,7 +89,7 @@ fn Record(
     };
     view! {
         <Title text=title.clone() />
-        {move || (!paused && !ended.get()).then(|| view! { <noscript inner_html=RELOAD></noscript> })}
+        {move || (!paused && !rests.get()).then(|| view! { <noscript inner_html=RELOAD></noscript> })}
         <div class="with-aside">
             <div class="flow wide">
                 <header class="heading">

@@ -3,7 +3,7 @@
 use super::{
     hold::Hold,
     live::{Live, Press},
-    waiting::{AccountNow, Unconfirmed, Waiting},
+    waiting::{AccountNow, GoOn, Unconfirmed, Waiting},
 };
 use crate::{
     contract::{Phase, StepState},
@@ -52,6 +52,7 @@ pub fn Verdict(
                 <Waiting live />
                 <Unconfirmed live />
                 <Hold live />
+                <GoOn live />
                 {move || progress.get().map(|step| view! { <Progress step /> })}
                 <Cancel live />
                 {move || {

@@ -1,11 +1,11 @@
-//! A stopping job: since when it is waited for, and the way for administrators not to wait any longer. And an e-mail that
-//! nobody can tell about once it has ended.
+//! A stopping job: since when it is waited for, and the way for administrators not to wait any longer. A job of a restored
+//! copy, which waits for a person. And an e-mail that nobody can tell about once it has ended.
 
 use super::{live::Live, ticking};
 use crate::{
     contract::Outcome,
     model::{MAX_REASON, Moment},
-    ui::{Act, ActForm, Time},
+    ui::{Act, ActForm, FoldedAct, Time},
 };
 use leptos::prelude::*;
 
@@ -72,6 +72,24 @@ pub fn AccountNow(
             }
         })
     }
+}
+
+/// The decision that a job of a restored copy waits for.
+#[component]
+pub fn GoOn(live: Live) -> impl IntoView {
+    let offered = live.part(|job| job.set_aside.is_some());
+    let says = "Recount goes on where this copy stands, and e-mails what it has no record of. Go on only if you know that this has not happened already.";
+    let act = move || Act {
+        title: "Go on".into(),
+        action: live.path("/resumption"),
+        id: "resumption".into(),
+        name: "why",
+        label: "How do you know?",
+        longest: MAX_REASON,
+        buttons: vec![("", "Go on")],
+        ..Act::default()
+    };
+    move || offered.get().then(|| view! { <FoldedAct act=act() says /> })
 }
 
 /// Who can say what became of an unconfirmed e-mail, and where.

@@ -76,6 +76,7 @@ fn Recent(jobs: Vec<JobRow>) -> impl IntoView {
                 <span class="state soft">
                     <StateMark mark=job.mark />
                     <span>{job.headline}</span>
+                    {job.set_aside.then(|| view! { <span>"(waits for a person)"</span> })}
                 </span>
             </li>
         }

@@ -1,0 +1,69 @@
+// A restored copy: what had not ended in the backup says so, and waits for a person.
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { ada, cancelButton, expect, generate, headline, outbox, pressCancel, signIn, test } from "../fixtures.ts";
+import { command, type Recount } from "../support/recount.ts";
+
+const HELD = "Report saved; email not sent yet";
+const UNKNOWN = /It waits for a person\. This is a restored copy\. What happened to this report after the backup of .* is not known here: it may have been finished and e-mailed already\./;
+
+// The page follows the server; while that is away it says so.
+test.use({ tolerated: /Failed to fetch/ });
+
+/** Backs the running server up, and puts the backup in the place of its database. */
+async function restore(server: Recount): Promise<void> {
+  const file = join(server.data, "..", "backup.sqlite3");
+  command(["backup", file, "--data", server.data]);
+  await server.kill("SIGKILL");
+  for (const ending of ["", "-wal", "-shm"]) rmSync(join(server.data, `recount.sqlite3${ending}`), { force: true });
+  command(["restore", file, "--data", server.data]);
+  await server.start();
+}
+
+test("a job that had not ended says what is not known, and goes on when somebody says so", async ({ page, server, otherDevice }) => {
+  await signIn(page, ada);
+  const job = await generate(page, { hold: "Wait for my approval", title: "Team month" });
+  await expect(headline(page)).toHaveText(HELD);
+  await restore(server);
+
+  await page.goto(job);
+  await expect(headline(page)).toHaveText(HELD);
+  await expect(page.getByText(UNKNOWN)).toBeVisible();
+  await expect(page.getByRole("button", { name: "Send now" })).toHaveCount(0);
+  await expect(cancelButton(page)).toBeVisible();
+  const phone = await otherDevice(ada);
+  await phone.goto("/jobs");
+  await expect(phone.getByRole("row").filter({ hasText: "Team month" })).toContainText("waits for a person");
+
+  await page.locator("summary", { hasText: "Go on" }).click();
+  const act = page.getByRole("form", { name: "Go on" });
+  await expect(act).toContainText("Go on only if you know that this has not happened already.");
+  // Without a reason nothing goes on.
+  await act.getByRole("button", { name: "Go on" }).click();
+  await expect(act.getByLabel("How do you know?")).toBeFocused();
+  await act.getByLabel("How do you know?").fill("Anna has got nothing.");
+  await act.getByRole("button", { name: "Go on" }).click();
+  await expect(act).toHaveCount(0);
+  await expect(page.getByText(UNKNOWN)).toHaveCount(0);
+  await expect(headline(page)).toHaveText(HELD);
+  expect(outbox(server)).toEqual([]);
+
+  await page.getByRole("button", { name: "Send now" }).click();
+  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  expect(outbox(server)).toHaveLength(1);
+  await page.locator("summary", { hasText: "History" }).click();
+  await expect(page.getByText("ada@example.org decided: Go on. Anna has got nothing.")).toBeVisible();
+});
+
+test("a job that had not ended can be cancelled, and what is not known stays said", async ({ page, server }) => {
+  await signIn(page, ada);
+  const job = await generate(page, { hold: "Wait 5 minutes" });
+  await expect(headline(page)).toHaveText(HELD);
+  await restore(server);
+  await page.goto(job);
+  await pressCancel(page);
+  await expect(headline(page)).toHaveText("Cancelled. Report saved; email not started");
+  await expect(page.getByText(/^This is a restored copy\./)).toBeVisible();
+  await expect(page.locator("summary", { hasText: "Go on" })).toHaveCount(0);
+  expect(outbox(server)).toEqual([]);
+});
