@@ -242,7 +242,7 @@ pub fn terms(only: Option<JobId>) -> ClaimTerms {
 
 /// A copy that PostgreSQL's own programs make while the database is in use, as an administrator does.
 fn dumped(from: &PgConnectOptions) -> Database {
-    let copy = Database::copied(from.clone(), "template0");
+    let copy = Database::copied(from.clone().database("postgres"), "template0");
     let Place::Postgres(to) = &copy.place else { panic!("it is on the same server") };
     let script = "pg_dump --format custom --dbname \"$0\" | pg_restore --exit-on-error --no-owner --dbname \"$1\"";
     // libpq does not know all the parameters that sqlx writes.
@@ -250,7 +250,7 @@ fn dumped(from: &PgConnectOptions) -> Database {
         let (user, host, port) = (options.get_username(), options.get_host(), options.get_port());
         format!("postgres://{user}@{host}:{port}/{}", options.get_database().expect("a name"))
     };
-    let urls = [from, to].map(|options| url(options));
+    let urls = [from, to].map(url);
     let done = Command::new("bash").args(["-o", "pipefail", "-c", script]).args(urls).status().expect("a shell");
     assert!(done.success());
     copy
