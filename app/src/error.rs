@@ -24,6 +24,9 @@ pub enum AppError {
     /// 400, with a sentence that says what to do
     #[error("{0}")]
     Invalid(String),
+    /// 503: the database is in trouble, which passes; with a sentence about it
+    #[error("{0}")]
+    Unavailable(String),
     /// The browser could not reach the server.
     #[error("The server cannot be reached.")]
     Unreachable,
@@ -41,7 +44,7 @@ impl AppError {
             Self::NotFound => 404,
             Self::Withdrawn { .. } => 410,
             Self::Invalid(_) => 400,
-            Self::Unreachable => 503,
+            Self::Unavailable(_) | Self::Unreachable => 503,
             Self::Internal => 500,
         }
     }

@@ -73,7 +73,6 @@ impl Serve {
         }
         let people = PeopleState {
             store: store.clone(),
-            flashes: desk.flashes.clone(),
             first_admin,
             secure: public_url.starts_with("https://"),
         };

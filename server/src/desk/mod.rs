@@ -18,11 +18,10 @@ pub use order::{AllowedFolder, Order, check, check_recipients, with_ids};
 pub use view::{interval, job_view, moment};
 
 use crate::{
-    http::Flashes,
     job::Services,
     settings::Settings,
     source::Folder,
-    store::{Store, StoreError},
+    store::{Store, StoreError, complain},
 };
 use app::error::AppError;
 use std::sync::Arc;
@@ -34,8 +33,6 @@ pub struct Desk {
     pub settings: Arc<Settings>,
     /// The folders that reports may be made from.
     pub folders: Arc<Vec<AllowedFolder>>,
-    /// Messages that are shown once.
-    pub flashes: Arc<Flashes>,
     /// What the summarizer is called, asked once: asking a model's opens its connection.
     summarizer: Arc<str>,
 }
@@ -46,7 +43,7 @@ impl Desk {
         let folders =
             settings.sources.iter().map(|source| Folder { name: source.name.clone(), root: source.path.clone() }).collect();
         let summarizer = services.summarizer.identity().map_or_else(|error| error.to_string(), |identity| identity.name);
-        Self { services, settings, folders: Arc::new(with_ids(folders)), flashes: Arc::default(), summarizer: summarizer.into() }
+        Self { services, settings, folders: Arc::new(with_ids(folders)), summarizer: summarizer.into() }
     }
 
     /// The store.
@@ -55,15 +52,21 @@ impl Desk {
     }
 }
 
-/// Logs the cause where it happened and keeps it from the browser.
-pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> AppError {
-    tracing::error!(error = %error, "a request failed: {error}");
-    AppError::Internal
+/// Logs the cause where it happened and keeps it from the browser, which is told in words where it is the database.
+pub(crate) fn told(error: &StoreError) -> AppError {
+    complain("a request failed", error);
+    match error.trouble() {
+        Some(trouble) => AppError::Unavailable(format!(
+            "{} Nothing that was recorded is lost, and work goes on by itself afterwards. Try again in a moment.",
+            trouble.sentence()
+        )),
+        None => AppError::Internal,
+    }
 }
 
 impl From<StoreError> for DeskError {
     fn from(error: StoreError) -> Self {
-        Self(internal(&error))
+        Self(told(&error))
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod db;
 mod effects;
 mod error;
 mod forms;
+mod health;
 mod jobs;
 mod looks;
 mod record;
@@ -14,6 +15,7 @@ mod relay;
 mod sessions;
 mod sign_in_failures;
 mod tokens;
+mod trouble;
 mod users;
 
 pub use afterwards::{Decision, Mailing, Ruling};
@@ -28,10 +30,12 @@ pub use looks::{DueLook, LookRecord, LookResult};
 pub use record::{JobRow, Record, StepTimes};
 pub use sessions::{SESSION_LIFETIME, SessionLine, SignedInSession};
 pub use tokens::TokenLine;
+pub use trouble::{Trouble, complain};
 pub use users::{NewUser, User};
 
 use crate::{bus::Bus, clock::SharedClock, mail::compose::message_id};
 use db::Db;
+use health::Health;
 use relay::Announcer;
 
 /// The store: the database, the clock that stamps its rows, and the bus that tells of changes.
@@ -40,13 +44,16 @@ pub struct Store {
     pub(crate) db: Db,
     pub(crate) clock: SharedClock,
     announcer: Announcer,
+    health: Health,
     mail_domain: String,
 }
 
 impl Store {
     /// Opens the database at `place`, making and migrating it as needed. `mail_domain` is the right side of Message-IDs.
     pub async fn open(place: &Place, clock: SharedClock, mail_domain: &str) -> Result<Self, StoreError> {
-        Ok(Self { db: Db::open(place).await?, clock, announcer: Announcer::default(), mail_domain: mail_domain.to_owned() })
+        let db = Db::open(place).await?;
+        let mail_domain = mail_domain.to_owned();
+        Ok(Self { db, clock, announcer: Announcer::default(), health: Health::default(), mail_domain })
     }
 
     /// Where changes of jobs are announced.
@@ -57,12 +64,6 @@ impl Store {
     /// The clock.
     pub fn clock(&self) -> &SharedClock {
         &self.clock
-    }
-
-    /// Whether the database answers.
-    pub async fn ping(&self) -> Result<(), StoreError> {
-        db::read!(self.db, conn => sqlx::query("select 1 from jobs limit 1").execute(conn).await.map(drop))?;
-        Ok(())
     }
 
     /// Closes the database.

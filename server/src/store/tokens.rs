@@ -3,6 +3,7 @@
 use super::{
     Store, StoreError,
     db::{read, within},
+    trouble::complain,
     users::{User, UserColumns},
 };
 use crate::{
@@ -61,14 +62,21 @@ impl Store {
             .bind(secret.digest()).fetch_optional(conn).await
         })?;
         let Some(columns) = columns else { return Ok(None) };
-        if columns.used_at.is_none_or(|used_at| now - used_at >= USED_EVERY) {
-            let mut tx = self.db.begin().await?;
-            within!(tx, conn => {
-                sqlx::query("update tokens set used_at = $2 where id = $1").bind(columns.id).bind(now).execute(conn).await.map(drop)
-            })?;
-            tx.commit().await?;
+        // Whoever only looks must be able to do so while nothing can be written.
+        if columns.used_at.is_none_or(|used_at| now - used_at >= USED_EVERY)
+            && let Err(error) = self.mark_token(columns.id, now).await
+        {
+            complain("the use of a token could not be written down", &error);
         }
         Ok(Some(columns.user.try_into()?))
+    }
+
+    async fn mark_token(&self, id: TokenId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let mut tx = self.db.begin().await?;
+        within!(tx, conn => {
+            sqlx::query("update tokens set used_at = $2 where id = $1").bind(id).bind(now).execute(conn).await.map(drop)
+        })?;
+        Ok(tx.commit().await?)
     }
 
     /// A person's tokens, the newest first.

@@ -56,7 +56,6 @@ impl Site {
         let desk = Desk::new(Arc::new(services), Arc::new(settings));
         let people = PeopleState {
             store: instance.store.clone(),
-            flashes: desk.flashes.clone(),
             first_admin: Arc::new(FirstAdmin::at_start(&instance.store).await.expect("the database works")),
             secure: false,
         };

@@ -1,0 +1,61 @@
+//! Whether the database can be worked with. Only a committed write tells: a full or read-only database can still be read.
+
+use super::{
+    Store, StoreError,
+    db::within,
+    trouble::{Trouble, complain},
+};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
+
+/// An answer is good for this long, so that asking often costs little.
+const FRESH: Duration = Duration::from_secs(2);
+/// How long the database has to answer.
+const ANSWER: Duration = Duration::from_secs(3);
+/// How long somebody waits in all: for the one who is asking, and then for an answer of their own.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// The last answer. One asks at a time and the others share what it finds out: they would only wait for each other.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Health(Arc<Mutex<Option<(Instant, Result<(), &'static str>)>>>);
+
+impl Store {
+    /// Whether changes can be committed, or a sentence that says why not. Answers within seconds, whatever the database does.
+    pub async fn is_ready(&self) -> Result<(), &'static str> {
+        let asking = async {
+            let mut last = self.health.0.lock().await;
+            match *last {
+                Some((at, known)) if at.elapsed() < FRESH => known,
+                _ => {
+                    let found = self.look_at_health().await;
+                    *last = Some((Instant::now(), found));
+                    found
+                }
+            }
+        };
+        timeout(PATIENCE, asking).await.unwrap_or(Err(Trouble::Down.sentence()))
+    }
+
+    async fn look_at_health(&self) -> Result<(), &'static str> {
+        match timeout(ANSWER, self.write_nothing_new()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                complain("not ready", &error);
+                Err(error.trouble().map_or("The database does not work as it should.", Trouble::sentence))
+            }
+            Err(_) => Err(Trouble::Down.sentence()),
+        }
+    }
+
+    /// A write of one row that changes nothing, but has to reach the disk.
+    async fn write_nothing_new(&self) -> Result<(), StoreError> {
+        let mut tx = self.db.begin().await?;
+        within!(tx, conn => {
+            sqlx::query("update compatibility set oldest_migration = oldest_migration").execute(conn).await.map(drop)
+        })?;
+        Ok(tx.commit().await?)
+    }
+}
