@@ -40,11 +40,7 @@ impl Site {
 
     async fn of(instance: Instance, secure: bool) -> Self {
         let first_admin = FirstAdmin::at_start(&instance.store).await.unwrap();
-        let state = PeopleState {
-            store: instance.store.clone(),
-            first_admin: Arc::new(first_admin),
-            secure,
-        };
+        let state = PeopleState { store: instance.store.clone(), first_admin: Arc::new(first_admin), secure };
         let origin = if secure { "https://recount.example" } else { "http://recount.example" };
         let router = routes()
             .route("/jobs", get(whoami))

@@ -92,7 +92,10 @@ impl Work {
                 Err(StepError::Store(error)) if !matches!(error, StoreError::Refused(_)) => error,
                 written => return written,
             };
-            complain(format_args!("what became of an effect of job {} could not be written; trying again", self.claim.id), &error);
+            complain(
+                format_args!("what became of an effect of job {} could not be written; trying again", self.claim.id),
+                &error,
+            );
             if self.halt.give_up.run_until_cancelled(sleep(AGAIN)).await.is_none() {
                 return Err(StepError::Store(error));
             }

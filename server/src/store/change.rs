@@ -12,6 +12,7 @@ use super::{
     error::one_row,
     record::{JobRow, Record, load},
     relay::Announcer,
+    text::storable,
 };
 use crate::{
     bus::JobChanged,
@@ -153,7 +154,7 @@ impl JobTx {
             )
             .bind(id).bind(version).bind(self.job.phase.name()).bind(i64::from(self.job.epoch))
             .bind(lease_owner).bind(lease_until).bind(i64::from(self.job.lost_claims))
-            .bind(failed_step).bind(failure).bind(started).bind(finished).bind(cancel_at).bind(cancel_by).bind(hold_until)
+            .bind(failed_step).bind(failure.as_deref().map(storable)).bind(started).bind(finished).bind(cancel_at).bind(cancel_by).bind(hold_until)
             .execute(conn)
             .await
             .map(|done| done.rows_affected())
@@ -228,7 +229,7 @@ impl JobTx {
                         )
                         .bind(id).bind(i64::from(effect.number)).bind(effect.outcome.name())
                         .bind(effect.not_done.map(NotDone::name))
-                        .bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch)).bind(&effect.evidence).bind(now)
+                        .bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch)).bind(effect.evidence.as_deref().map(storable)).bind(now)
                         .execute(conn)
                         .await
                         .map(|done| done.rows_affected())
@@ -261,7 +262,7 @@ impl JobTx {
         within!(self.tx, conn => {
             let mut query = sqlx::query(sql)
                 .bind(id).bind(i64::from(effect.number)).bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch))
-                .bind(effect.outcome.name()).bind(&effect.evidence).bind(doubted).bind(ended);
+                .bind(effect.outcome.name()).bind(effect.evidence.as_deref().map(storable)).bind(doubted).bind(ended);
             if is_new {
                 query = query.bind(now);
             }
@@ -279,7 +280,7 @@ impl JobTx {
                  where job_id = $1 and number = $2 and attempt = $3",
             )
             .bind(id).bind(i64::from(effect.number)).bind(i64::from(effect.attempts)).bind(effect.outcome.name()).bind(now)
-            .bind(effect.evidence.as_deref().unwrap_or_default())
+            .bind(storable(effect.evidence.as_deref().unwrap_or_default()))
             .execute(conn)
             .await
             .map(|done| done.rows_affected())
@@ -350,8 +351,8 @@ pub(super) async fn insert_effect(
         )
         .bind(job).bind(i64::from(effect.number)).bind(effect.kind.name()).bind(effect.outcome.name())
         .bind(effect.not_done.map(NotDone::name)).bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch))
-        .bind(&effect.evidence).bind(target).bind(message_id)
-        .bind(spec.task.kind().name()).bind(&spec.title).bind(spec.month.to_string()).bind(owner_email).bind(now)
+        .bind(effect.evidence.as_deref().map(storable)).bind(storable(target)).bind(message_id)
+        .bind(spec.task.kind().name()).bind(storable(&spec.title)).bind(spec.month.to_string()).bind(owner_email).bind(now)
         .execute(conn)
         .await
         .map(drop)
@@ -369,7 +370,7 @@ pub(super) async fn remember(
 ) -> Result<(), StoreError> {
     within!(*tx, conn => {
         sqlx::query("insert into history (job_id, effect, at, entry) values ($1, $2, $3, $4)")
-            .bind(job).bind(effect.map(i64::from)).bind(at).bind(entry).execute(conn).await.map(drop)
+            .bind(job).bind(effect.map(i64::from)).bind(at).bind(storable(entry)).execute(conn).await.map(drop)
     })?;
     Ok(())
 }

@@ -4,6 +4,7 @@
 use super::{
     Store, StoreError,
     db::{read, within},
+    text::storable,
 };
 use crate::id::{RequestKey, UploadId, UserId};
 use chrono::{DateTime, Utc};
@@ -70,7 +71,7 @@ impl Store {
         tx.lock(key.0).await?;
         let known: Option<UploadId> = within!(tx, conn => {
             sqlx::query_scalar("select id from uploads where owner_id = $1 and request_key = $2 and name = $3 and sha256 = $4")
-                .bind(owner).bind(key).bind(upload.name).bind(upload.sha256.as_slice())
+                .bind(owner).bind(key).bind(storable(upload.name)).bind(upload.sha256.as_slice())
                 .fetch_optional(conn)
                 .await
         })?;
@@ -88,7 +89,7 @@ impl Store {
                 "insert into uploads (id, owner_id, request_key, name, size, sha256, created_at, bytes)
                  values ($1, $2, $3, $4, $5, $6, $7, $8)",
             )
-            .bind(id).bind(owner).bind(key).bind(upload.name).bind(size).bind(upload.sha256.as_slice()).bind(now).bind(upload.bytes)
+            .bind(id).bind(owner).bind(key).bind(storable(upload.name)).bind(size).bind(upload.sha256.as_slice()).bind(now).bind(upload.bytes)
             .execute(conn)
             .await
             .map(drop)

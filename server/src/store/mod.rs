@@ -14,6 +14,7 @@ mod record;
 mod relay;
 mod sessions;
 mod sign_in_failures;
+mod text;
 mod tokens;
 mod trouble;
 mod users;
@@ -64,6 +65,12 @@ impl Store {
     /// The clock.
     pub fn clock(&self) -> &SharedClock {
         &self.clock
+    }
+
+    /// Runs a statement on the connection that writes.
+    #[cfg(feature = "fail-points")]
+    pub async fn on_writer(&self, statement: &'static str) -> Result<(), StoreError> {
+        Ok(self.db.on_writer(statement).await?)
     }
 
     /// Closes the database.

@@ -3,6 +3,7 @@
 use super::{
     Store, StoreError,
     db::{read, within},
+    text::storable,
     trouble::complain,
     users::{User, UserColumns},
 };
@@ -59,7 +60,7 @@ impl Store {
                 "insert into sessions (id, token_hash, user_id, device, created_at, seen_at, expires_at)
                  values ($1, $2, $3, $4, $5, $5, $6)",
             )
-            .bind(SessionId::new()).bind(secret.digest()).bind(user).bind(device).bind(now).bind(now + SESSION_LIFETIME)
+            .bind(SessionId::new()).bind(secret.digest()).bind(user).bind(storable(device)).bind(now).bind(now + SESSION_LIFETIME)
             .execute(conn)
             .await
             .map(drop)

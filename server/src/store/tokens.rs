@@ -3,6 +3,7 @@
 use super::{
     Store, StoreError,
     db::{read, within},
+    text::storable,
     trouble::complain,
     users::{User, UserColumns},
 };
@@ -41,7 +42,7 @@ impl Store {
         let mut tx = self.db.begin().await?;
         within!(tx, conn => {
             sqlx::query("insert into tokens (id, token_hash, user_id, name, created_at) values ($1, $2, $3, $4, $5)")
-                .bind(TokenId::new()).bind(secret.digest()).bind(user).bind(name).bind(now)
+                .bind(TokenId::new()).bind(secret.digest()).bind(user).bind(storable(name)).bind(now)
                 .execute(conn)
                 .await
                 .map(drop)

@@ -37,6 +37,8 @@ impl Trouble {
         match error {
             sqlx::Error::Io(_)
             | sqlx::Error::Tls(_)
+            // A server, or a proxy in front of it, that ends the connection in the middle of its greeting.
+            | sqlx::Error::Protocol(_)
             | sqlx::Error::PoolTimedOut
             | sqlx::Error::PoolClosed
             | sqlx::Error::WorkerCrashed => Some(Self::Down),

@@ -171,6 +171,12 @@ impl Answer {
         self.headers[LOCATION].to_str().expect("a path")
     }
 
+    /// A page with this status and heading.
+    pub fn page(&self, status: u16, heading: &str) {
+        assert_eq!(self.status, status, "{self:?}");
+        assert!(self.text.contains(&format!("<h1>{heading}</h1>")), "{self:?}");
+    }
+
     /// The problem document with this status.
     pub fn problem(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
