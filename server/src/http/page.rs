@@ -102,6 +102,8 @@ impl Asked {
         self.sends.then(|| {
             if self.path.ends_with("/cancellation") {
                 "It is not known whether your Cancel was recorded. Press Cancel again: pressing twice does no harm."
+            } else if self.path == "/account/tokens" {
+                "It is not known whether the token was made. Look at your account first, and revoke a token that you have not seen."
             } else {
                 "It is not known whether what you sent was recorded. Send it again: what was recorded is not done twice."
             }

@@ -176,6 +176,32 @@ async fn what_cannot_be_recorded_is_not_sent_until_it_can() {
     served.terminate().await;
 }
 
+/// Nobody is kept waiting for a server that has vanished without a word.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_falls_silent_is_noticed() {
+    let smtp = Server::start_each(vec![Script { data: Hold(b"354 go on\r\n"), ..Script::default() }, Script::default()]);
+    let home = Home::with_smtp(smtp.port);
+    let Place::Postgres(_) = home.database() else { return };
+    let (served, fault) = serve(&home).await;
+    let Fault::Way(way) = &fault else { unreachable!() };
+    let token = home.token("ada@example.org").await;
+    let browser = served.browser().await;
+    let id = served.order(&token, "key", ONE).await;
+    smtp.reached().await;
+    way.fall_silent();
+    until_ready(&served, (503, fault.sentence())).await;
+    smtp.release();
+    let (status, text) = page(&served, &browser, reqwest::Method::GET, &format!("/jobs/{id}")).await;
+    assert_eq!(status, 503, "{text}");
+    smtp.closed().await;
+    assert_eq!(smtp.commits(), 0);
+    fault.pass();
+    until_ready(&served, (200, "ready")).await;
+    served.settled(&token, &id, |job| job["phase"] == "finished").await;
+    assert_eq!(smtp.commits(), 1);
+    served.terminate().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_without_a_database_says_what_is_the_matter() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! A way to a server that can be cut: connections end, and new ones are not answered until it is mended.
+//! A way to a server that can be cut: connections end, and new ones end at once, until it is mended. Or it falls silent: what
+//! is sent goes nowhere, and nobody is told.
 
 use std::{io, net::SocketAddr};
 
@@ -11,7 +12,14 @@ use tokio::{
 /// The way.
 pub struct Proxy {
     pub port: u16,
-    open: watch::Sender<bool>,
+    state: watch::Sender<State>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    Silent,
+    Cut,
 }
 
 impl Proxy {
@@ -19,33 +27,37 @@ impl Proxy {
     pub async fn to(server: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let port = listener.local_addr()?.port();
-        let (open, is_open) = watch::channel(true);
+        let (state, changes) = watch::channel(State::Open);
         tokio::spawn(async move {
             while let Ok((here, _)) = listener.accept().await {
-                let mut is_open = is_open.clone();
-                tokio::spawn(async move {
-                    if *is_open.borrow() {
-                        tokio::select! {
-                            _ = pass_on(here, server) => {}
-                            _ = is_open.wait_for(|open| !open) => {}
-                        }
-                    }
-                });
+                tokio::spawn(carry(here, server, changes.clone()));
             }
         });
-        Ok(Self { port, open })
+        Ok(Self { port, state })
     }
 
     pub fn cut(&self) {
-        self.open.send_replace(false);
+        self.state.send_replace(State::Cut);
+    }
+
+    pub fn fall_silent(&self) {
+        self.state.send_replace(State::Silent);
     }
 
     pub fn mend(&self) {
-        self.open.send_replace(true);
+        self.state.send_replace(State::Open);
     }
 }
 
-async fn pass_on(mut here: TcpStream, server: SocketAddr) -> io::Result<()> {
-    let mut there = TcpStream::connect(server).await?;
-    copy_bidirectional(&mut here, &mut there).await.map(drop)
+/// A connection for as long as the way stays open. One that the silence has met is never heard of again.
+async fn carry(mut here: TcpStream, server: SocketAddr, mut changes: watch::Receiver<State>) {
+    let Ok(mut there) = TcpStream::connect(server).await else { return };
+    let met = tokio::select! {
+        biased;
+        state = changes.wait_for(|state| *state != State::Open) => state.map(|state| *state),
+        _ = copy_bidirectional(&mut here, &mut there) => return,
+    };
+    if matches!(met, Ok(State::Silent)) {
+        let _ = changes.wait_for(|state| *state != State::Silent).await;
+    }
 }

@@ -142,7 +142,15 @@ async fn check(site: &Site, sentence: &str, raw: &mut Raw, set: impl AsyncFn(&mu
 async fn a_script_is_told_in_its_own_form() {
     let site = Site::new().await;
     let ada = site.browser(site.instance.owner).await;
+    let events = format!("/jobs/{}/events", site.instance.job(ONE).await);
+    let mut stream = ada.follow(&events).await;
+    assert!(stream.next().await.is_some());
     site.instance.store.close().await;
+    // A stream that can tell nothing ends, so that the page says what it is worth.
+    while let Some(event) = stream.next().await {
+        assert_eq!(event.name, "alive");
+    }
+    assert_eq!(ada.get(&events).await.status, StatusCode::SERVICE_UNAVAILABLE);
     let request =
         ada.request("POST", "/api/jobs/read").header("sec-fetch-site", "same-origin").header("accept", "application/json");
     let request = request.header("content-type", "application/x-www-form-urlencoded").body(Body::from("id=7")).unwrap();
