@@ -1,7 +1,10 @@
 //! Pages that no script wakes up and that need nothing from the database: problems in words, for people who look at pages
 //! where programs get the problem document, and what is shown only once.
 
-use super::problem::{Problem, RETRY_SECONDS};
+use super::{
+    problem::{Problem, RETRY_SECONDS},
+    session::bearer,
+};
 use crate::words::escaped;
 use app::error::AppError;
 use axum::{
@@ -91,7 +94,7 @@ impl Asked {
         let by = match path.strip_prefix("/api/") {
             Some(rest) if rest.starts_with("v1/") => By::Program,
             Some(_) => By::Script,
-            None if accept.contains("text/html") => By::Browser,
+            None if accept.contains("text/html") && bearer(request.headers()).is_none() => By::Browser,
             None => By::Program,
         };
         Self { by, path: path.to_owned(), sends: !request.method().is_safe(), is_empty: request.body().is_end_stream() }
@@ -148,4 +151,31 @@ fn refused(problem: &Problem) -> String {
     }
     content.push_str("<p class=\"row\"><a class=\"button\" href=\"/jobs\">Go to the jobs</a></p>");
     page(title, &content, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_has_typed_is_text() {
+        let page = refused(&Problem::bad_request("\"<script>\" is no month."));
+        assert!(page.contains("<p>&quot;&lt;script&gt;&quot; is no month.</p>"), "{page}");
+    }
+
+    #[test]
+    fn each_is_answered_in_a_form_of_their_own() {
+        let asked = |path: &str, headers: &[(&str, &str)]| {
+            let builder =
+                headers.iter().fold(Request::builder().uri(path), |builder, (name, value)| builder.header(*name, *value));
+            Asked::of(&builder.body(Body::empty()).unwrap()).by
+        };
+        let html = ("accept", "text/html,*/*;q=0.8");
+        assert_eq!(asked("/jobs", &[html]), By::Browser);
+        assert_eq!(asked("/jobs", &[html, ("authorization", "Basic YWRhOng=")]), By::Browser);
+        assert_eq!(asked("/admin/effects.csv", &[html, ("authorization", "Bearer rct_x")]), By::Program);
+        assert_eq!(asked("/jobs/7/events", &[("accept", "text/event-stream")]), By::Program);
+        assert_eq!(asked("/api/v1/jobs", &[html]), By::Program);
+        assert_eq!(asked("/api/jobs/read", &[("accept", "application/json")]), By::Script);
+    }
 }

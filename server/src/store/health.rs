@@ -14,13 +14,16 @@ use tokio::{
 /// An answer is good for this long, so that asking often costs little.
 const FRESH: Duration = Duration::from_secs(2);
 /// How long the database has to answer.
-const ANSWER: Duration = Duration::from_secs(3);
+const TO_ANSWER: Duration = Duration::from_secs(3);
 /// How long somebody waits in all: for the one who is asking, and then for an answer of their own.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The last answer. One asks at a time and the others share what it finds out: they would only wait for each other.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Health(Arc<Mutex<Option<(Instant, Result<(), &'static str>)>>>);
+pub(super) struct Health(Arc<Mutex<Option<Answer>>>);
+
+/// An answer, and when it was given.
+type Answer = (Instant, Result<(), &'static str>);
 
 impl Store {
     /// Whether changes can be committed, or a sentence that says why not. Answers within seconds, whatever the database does.
@@ -40,7 +43,7 @@ impl Store {
     }
 
     async fn look_at_health(&self) -> Result<(), &'static str> {
-        match timeout(ANSWER, self.write_nothing_new()).await {
+        match timeout(TO_ANSWER, self.write_nothing_new()).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
                 complain("not ready", &error);

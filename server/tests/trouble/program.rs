@@ -71,8 +71,8 @@ async fn serve(home: &Home) -> (Served, Fault) {
             (served, fault)
         }
         Place::Postgres(options) => {
-            let server = format!("{}:{}", options.get_host(), options.get_port()).parse().expect("an address");
-            let proxy = Proxy::to(server).await.expect("a port");
+            let address = format!("{}:{}", options.get_host(), options.get_port()).parse().expect("an address");
+            let proxy = Proxy::to(address).await.expect("a port");
             let url = options.as_ref().clone().port(proxy.port).to_url_lossy();
             let served = Served::start(home.command(SERVE).env("RECOUNT_DATABASE", url.as_str())).await;
             (served, Fault::Way(proxy))
