@@ -124,6 +124,8 @@ test.describe("with peers", () => {
     await page.getByLabel("Name of a new token").fill("laptop");
     await page.getByRole("button", { name: "Make a token" }).click();
     await expect(page.getByLabel("New token", { exact: true })).toBeVisible();
+    await take(page, "new-token");
+    await page.goto("/account");
     await take(page, "account");
     await page.goto("/nowhere");
     await take(page, "nothing-here");

@@ -42,8 +42,7 @@ pub trait Pages: Send + Sync + 'static {
     async fn effect(&self, who: &Viewer, job: String, number: String) -> Result<EffectView, AppError>;
     /// How many effects are unconfirmed or in flight, for the navigation; 0 for people who are not admins.
     async fn open_effects(&self, who: &Viewer) -> Result<u32, AppError>;
-    /// `flash` names a message that is shown once, such as a new token's secret; empty where there is none.
-    async fn account(&self, who: &Viewer, flash: String) -> Result<AccountView, AppError>;
+    async fn account(&self, who: &Viewer) -> Result<AccountView, AppError>;
 }
 
 /// The server's implementation, from the context of the request.

@@ -65,6 +65,8 @@ test("no page has a grave violation", async ({ page, otherDevice, model, mail })
   await page.getByLabel("Name of a new token").fill("laptop");
   await page.getByRole("button", { name: "Make a token" }).click();
   await expect(page.getByLabel("New token", { exact: true })).toBeVisible();
+  await check(page, "new token");
+  await page.goto("/account");
   await check(page, "account");
   await page.goto("/nowhere");
   await check(page, "nothing here");

@@ -76,7 +76,7 @@ test("a token is shown once, works, and is revoked", async ({ page, playwright, 
   await page.getByRole("button", { name: "Make a token" }).click();
   const secret = (await page.getByLabel("New token", { exact: true }).innerText()).trim();
   expect(secret.length).toBeGreaterThan(20);
-  await page.reload();
+  await page.getByRole("link", { name: "Go back to the account" }).click();
   await expect(page.getByLabel("New token", { exact: true })).toHaveCount(0);
   await expect(page.locator("body")).not.toContainText(secret);
   await expect(page.getByRole("listitem").filter({ hasText: "laptop" })).toContainText("never used");

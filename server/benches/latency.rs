@@ -195,7 +195,6 @@ async fn page_time() {
     stop.cancel();
     let people = PeopleState {
         store: office.store.clone(),
-        flashes: Arc::default(),
         first_admin: Arc::new(FirstAdmin::at_start(&office.store).await.expect("the store")),
         secure: false,
     };

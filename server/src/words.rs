@@ -17,6 +17,22 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// Text for the content of HTML elements and for quoted values of attributes.
+pub fn escaped(text: &str) -> String {
+    let mut html = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            _ => html.push(c),
+        }
+    }
+    html
+}
+
 /// What an effect is called: "E-mail to anna@example.org".
 pub fn effect_name(job: JobKind, kind: EffectKind, number: u32, target: &str) -> String {
     match kind {

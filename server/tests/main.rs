@@ -80,6 +80,15 @@ mod api {
     mod set_aside;
 }
 
+mod trouble {
+    //! A database that is down, full or read-only: what people and programs are told, and that work goes on afterwards.
+
+    mod characters;
+    mod program;
+    mod proxy;
+    mod site;
+}
+
 mod docs {
     //! Documents that name code, held against it.
 

@@ -85,8 +85,6 @@ pub struct AccountView {
     pub zone: String,
     pub sessions: Vec<SessionLine>,
     pub tokens: Vec<TokenLine>,
-    /// The secret of a token that was just made; this is the only time that it is shown.
-    pub new_token: Option<String>,
 }
 
 /// A device that is signed in.

@@ -9,10 +9,10 @@ use crate::{
 use leptos::prelude::*;
 use leptos_meta::Title;
 
-/// The account; `flash` names what is shown once.
+/// The account.
 #[server(prefix = "/api", endpoint = "pages/account")]
-async fn load_account(#[server(default)] flash: String) -> Result<Framed<AccountView>, AppError> {
-    super::answer::ask_framed(async move |pages, viewer| pages.account(&viewer, flash).await).await
+async fn load_account() -> Result<Framed<AccountView>, AppError> {
+    super::answer::ask_framed(async move |pages, viewer| pages.account(&viewer).await).await
 }
 
 /// The field that a problem belongs to, and the sentence about it.
@@ -28,15 +28,15 @@ fn sentence(problem: &str) -> Option<(&'static str, &'static str)> {
 /// The page.
 #[component]
 pub fn Account() -> impl IntoView {
-    let (flash, problem) = (query("flash"), query("problem"));
-    let data = load(move || flash.get(), load_account);
+    let problem = query("problem");
+    let data = load(|| (), |()| load_account());
     page(Here::Account, data, move |account| view! { <Settings account problem=problem.get_untracked() /> })
 }
 
 /// The sections.
 #[component]
 fn Settings(account: AccountView, problem: String) -> impl IntoView {
-    let AccountView { email, role, zone, sessions, tokens, new_token } = account;
+    let AccountView { email, role, zone, sessions, tokens } = account;
     let objection = sentence(&problem);
     let mistake = move |field: &str| {
         objection.iter().filter(|(place, _)| *place == field).map(|(_, text)| (*text).to_owned()).collect::<Vec<_>>()
@@ -79,7 +79,7 @@ fn Settings(account: AccountView, problem: String) -> impl IntoView {
                     </button>
                 </form>
             </section>
-            <Tokens tokens new_token mistake=mistake("name") />
+            <Tokens tokens mistake=mistake("name") />
             <Devices sessions />
             <section class="flow" aria-labelledby="leave">
                 <h2 id="leave">"Sign out"</h2>
@@ -93,9 +93,9 @@ fn Settings(account: AccountView, problem: String) -> impl IntoView {
     }
 }
 
-/// The API tokens, with the secret of one that was just made.
+/// The API tokens.
 #[component]
-fn Tokens(tokens: Vec<TokenLine>, new_token: Option<String>, mistake: Vec<String>) -> impl IntoView {
+fn Tokens(tokens: Vec<TokenLine>, mistake: Vec<String>) -> impl IntoView {
     let invalid = (!mistake.is_empty()).then_some("true");
     let line = |token: TokenLine| {
         let label = format!("Revoke {}", token.name);
@@ -123,19 +123,6 @@ fn Tokens(tokens: Vec<TokenLine>, new_token: Option<String>, mistake: Vec<String
         <section class="flow" aria-labelledby="tokens">
             <h2 id="tokens">"API tokens"</h2>
             <p class="soft">"A token lets a program act as you: the command line, a script, an assistant."</p>
-            {new_token
-                .map(|secret| {
-                    view! {
-                        <Notice tone=Tone::Good>
-                            <p>"Copy this token now. It is shown only once."</p>
-                            <p>
-                                <code class="secret" tabindex="0" aria-label="New token">
-                                    {secret}
-                                </code>
-                            </p>
-                        </Notice>
-                    }
-                })}
             {if tokens.is_empty() {
                 view! { <p class="empty">"No token has been made."</p> }.into_any()
             } else {

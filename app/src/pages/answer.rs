@@ -8,8 +8,8 @@ use crate::{
     ui::{Frame, Framed},
 };
 use http::{
-    StatusCode,
-    header::{HeaderMap, REFERER},
+    HeaderValue, StatusCode,
+    header::{HeaderMap, REFERER, RETRY_AFTER},
     request::Parts,
 };
 use leptos::prelude::use_context;
@@ -45,6 +45,9 @@ pub fn settle<T>(answer: Result<T, AppError>) -> Result<T, AppError> {
     if let Err(error) = &answer {
         if let (Some(response), Ok(status)) = (use_context::<ResponseOptions>(), StatusCode::from_u16(error.status())) {
             response.set_status(status);
+            if let AppError::Unavailable(_) = error {
+                response.insert_header(RETRY_AFTER, HeaderValue::from_static("5"));
+            }
         }
         if *error == AppError::SignInRequired {
             leptos_axum::redirect(&sign_in_path(use_context::<Parts>().as_ref()));

@@ -13,7 +13,7 @@ fn heading(error: &AppError) -> String {
         AppError::NotFound => "Nothing here".into(),
         AppError::Withdrawn { title, .. } => format!("Withdrawn: {title}"),
         AppError::Invalid(_) => "That could not be read".into(),
-        AppError::Unavailable(_) => "Not possible at the moment".into(),
+        AppError::Unavailable(_) => "Not possible just now".into(),
         AppError::Unreachable => "The server cannot be reached".into(),
         AppError::Internal => "Something went wrong".into(),
     }

@@ -5,7 +5,7 @@ use crate::{
     desk::Desk,
     job::{Worker, WorkerOptions},
     settings::Settings,
-    store::Store,
+    store::{Store, complain},
 };
 use chrono::{DateTime, Months, TimeDelta};
 use std::time::Duration;
@@ -75,12 +75,12 @@ async fn clean(store: Store, keep_effects: Months, stop: CancellationToken) {
         match store.forget_effects(horizon.unwrap_or(DateTime::UNIX_EPOCH)).await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "forgot {count} old effects of deleted jobs"),
-            Err(error) => tracing::warn!(%error, "old effects could not be forgotten"),
+            Err(error) => complain("old effects could not be forgotten", &error),
         }
         match store.clean_drafts(store.clock().now() - KEEP_DRAFTS).await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "forgot {count} forms and files that never became a job"),
-            Err(error) => tracing::warn!(%error, "forms that were left lying could not be removed"),
+            Err(error) => complain("forms that were left lying could not be removed", &error),
         }
         match store.clean_files(store.clock().now() - KEEP_UNNAMED_FILES).await {
             Ok(0) => {}

@@ -17,7 +17,7 @@ use crate::{
     settings::Settings,
     store::{Place, Store},
 };
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Parser, Subcommand};
 use std::{
     fs::DirBuilder,
@@ -91,11 +91,11 @@ impl Cli {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Serve(serve) => {
-                log("info");
+                log(LOG);
                 serve.run().await
             }
             Command::Worker(worker) => {
-                log("info");
+                log(LOG);
                 worker.run().await
             }
             Command::Report(report) => {
@@ -130,6 +130,9 @@ impl Cli {
     }
 }
 
+/// What servers log. The pool would complain about each of its connections when the database goes.
+const LOG: &str = "info,sqlx_core::pool=error,sqlx::postgres::notice=warn";
+
 /// Logs to standard error; `RECOUNT_LOG` chooses what, in the syntax of `tracing-subscriber`.
 fn log(default: &str) {
     let filter = EnvFilter::try_from_env("RECOUNT_LOG").unwrap_or_else(|_| EnvFilter::new(default));
@@ -154,7 +157,10 @@ pub async fn open_store(data: &DataFolder, settings: &Settings) -> anyhow::Resul
     let place = data.database(settings)?;
     let clock: SharedClock = Arc::new(SystemClock);
     let sender = settings.sender()?;
-    Store::open(&place, clock, sender.email.domain()).await.with_context(|| format!("the database {place} cannot be opened"))
+    // Its text tells all that its sources would tell again.
+    Store::open(&place, clock, sender.email.domain())
+        .await
+        .map_err(|error| anyhow!("the database {place} cannot be opened: {error}"))
 }
 
 /// Opens everything that a desk needs.

@@ -74,12 +74,7 @@ impl Serve {
         if self.demo {
             demo::print_sign_in();
         }
-        let people = PeopleState {
-            store: store.clone(),
-            flashes: desk.flashes.clone(),
-            first_admin,
-            secure: public_url.starts_with("https://"),
-        };
+        let people = PeopleState { store: store.clone(), first_admin, secure: public_url.starts_with("https://") };
         let app = router(AppState::new(desk, people, shutdown.clone()), &public_url)?;
         let serving = axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>())
             .with_graceful_shutdown(shutdown.clone().cancelled_owned());

@@ -20,11 +20,10 @@ pub use order::{AllowedFolder, Order, check, check_recipients, with_ids};
 pub use view::{interval, job_view, moment};
 
 use crate::{
-    http::Flashes,
     job::Services,
     settings::Settings,
     source::Folder,
-    store::{Store, StoreError},
+    store::{Store, StoreError, complain},
 };
 use app::error::AppError;
 use std::sync::Arc;
@@ -37,8 +36,6 @@ pub struct Desk {
     pub settings: Arc<Settings>,
     /// The folders that reports may be made from.
     pub folders: Arc<Vec<AllowedFolder>>,
-    /// Messages that are shown once.
-    pub flashes: Arc<Flashes>,
     /// What the summarizer is called, asked once: asking a model's opens its connection.
     summarizer: Arc<str>,
     dates: Arc<UploadDates>,
@@ -50,14 +47,7 @@ impl Desk {
         let folders =
             settings.sources.iter().map(|source| Folder { name: source.name.clone(), root: source.path.clone() }).collect();
         let summarizer = services.summarizer.identity().map_or_else(|error| error.to_string(), |identity| identity.name);
-        Self {
-            services,
-            settings,
-            folders: Arc::new(with_ids(folders)),
-            flashes: Arc::default(),
-            summarizer: summarizer.into(),
-            dates: Arc::default(),
-        }
+        Self { services, settings, folders: Arc::new(with_ids(folders)), summarizer: summarizer.into(), dates: Arc::default() }
     }
 
     /// The store.
@@ -66,22 +56,25 @@ impl Desk {
     }
 }
 
-/// Logs the cause where it happened and keeps it from the browser.
-pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> AppError {
-    tracing::error!(error = %error, "a request failed: {error}");
-    AppError::Internal
+/// Logs the cause where it happened and keeps it from the browser, which is told in words where it is the database or the file
+/// store.
+pub(crate) fn told(error: &StoreError) -> AppError {
+    complain("a request failed", error);
+    if let StoreError::Files(trouble) = error {
+        return AppError::Unavailable(format!("Not possible just now: {}. Try again in a few minutes.", trouble.in_words()));
+    }
+    match error.trouble() {
+        Some(trouble) => AppError::Unavailable(format!(
+            "{} Nothing that was recorded is lost, and work goes on by itself afterwards. Try again in a moment.",
+            trouble.sentence()
+        )),
+        None => AppError::Internal,
+    }
 }
 
 impl From<StoreError> for DeskError {
     fn from(error: StoreError) -> Self {
-        if let StoreError::Files(trouble) = &error {
-            tracing::warn!(%error, "uploaded files are out of reach");
-            return Self(AppError::Unavailable(format!(
-                "Not possible now: {}. Nothing was changed. Try again in a few minutes.",
-                trouble.in_words()
-            )));
-        }
-        Self(internal(&error))
+        Self(told(&error))
     }
 }
 

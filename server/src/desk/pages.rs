@@ -18,7 +18,7 @@ use async_trait::async_trait;
 #[async_trait]
 impl Pages for Desk {
     async fn sign_in(&self) -> Result<SignInView, AppError> {
-        let exist = self.store().users_exist().await.map_err(|error| super::internal(&error))?;
+        let exist = self.store().users_exist().await.map_err(|error| super::told(&error))?;
         Ok(SignInView { first_admin: !exist })
     }
 
@@ -77,15 +77,15 @@ impl Pages for Desk {
         if !who.is_admin {
             return Ok(0);
         }
-        self.store().count_open_effects().await.map_err(|error| super::internal(&error))
+        self.store().count_open_effects().await.map_err(|error| super::told(&error))
     }
 
-    async fn account(&self, who: &Viewer, flash: String) -> Result<AccountView, AppError> {
-        let internal = |error: crate::store::StoreError| super::internal(&error);
+    async fn account(&self, who: &Viewer) -> Result<AccountView, AppError> {
+        let told = |error: crate::store::StoreError| super::told(&error);
         let owner = user_id(who)?;
         let zone = super::view::Reader::new(&who.email, &who.zone).zone;
-        let sessions = self.store().sessions_of(owner).await.map_err(internal)?;
-        let tokens = self.store().tokens_of(owner).await.map_err(internal)?;
+        let sessions = self.store().sessions_of(owner).await.map_err(told)?;
+        let tokens = self.store().tokens_of(owner).await.map_err(told)?;
         Ok(AccountView {
             email: who.email.clone(),
             role: if who.is_admin { "administrator".into() } else { "user".into() },
@@ -108,11 +108,6 @@ impl Pages for Desk {
                     used: token.used_at.map(|at| moment(at, zone)),
                 })
                 .collect(),
-            new_token: flash
-                .parse()
-                .ok()
-                .and_then(|id| self.flashes.take(owner, id, self.store().clock().now()))
-                .map(|secret| secret.expose().to_owned()),
         })
     }
 }

@@ -1,15 +1,19 @@
 //! What people change about their own account.
 
 use super::{
+    page::page,
     people::PeopleState,
     problem::Problem,
     session::{InBrowser, removal_cookie},
 };
-use crate::id::{SessionId, TokenId};
+use crate::{
+    id::{SessionId, TokenId},
+    words::escaped,
+};
 use axum::{
     Form,
     extract::{Path, State, rejection::FormRejection},
-    response::{IntoResponse, Redirect, Response},
+    response::{Html, IntoResponse, Redirect, Response},
 };
 use axum_extra::extract::CookieJar;
 use chrono_tz::Tz;
@@ -42,20 +46,26 @@ pub async fn set_zone(
     Ok(Redirect::to("/account"))
 }
 
-/// `POST /account/tokens`. The secret waits in memory for the page that the answer leads to, which shows it once.
+/// `POST /account/tokens`. The answer is the page that shows the secret, once: to lead to another one, the secret would have to
+/// be kept somewhere, and another process might be asked for that page.
 pub async fn create_token(
     State(state): State<PeopleState>,
     InBrowser { user, .. }: InBrowser,
     form: Result<Form<TokenForm>, FormRejection>,
-) -> Result<Redirect, Problem> {
+) -> Result<Response, Problem> {
     let Form(TokenForm { name }) = form?;
     let name = name.trim();
     if name.is_empty() || name.chars().count() > MAX_NAME_CHARS {
-        return Ok(Redirect::to("/account?problem=name"));
+        return Ok(Redirect::to("/account?problem=name").into_response());
     }
     let secret = state.store.create_token(user, name).await?;
-    let flash = state.flashes.put(user, secret, state.store.clock.now());
-    Ok(Redirect::to(&format!("/account?flash={flash}")))
+    let content = format!(
+        "<p>Copy this token now. It is shown only once.</p>\n\
+         <p><code class=\"secret\" tabindex=\"0\" aria-label=\"New token\">{}</code></p>\n\
+         <p><a class=\"button\" href=\"/account\">Go back to the account</a></p>",
+        escaped(secret.expose())
+    );
+    Ok(Html(page("New token", &content, None)).into_response())
 }
 
 /// `POST /account/tokens/{id}/revocation`. Doing it twice is no error: the token is gone either way.

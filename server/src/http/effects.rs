@@ -9,7 +9,7 @@ use super::{AppState, problem::Problem, session::SignedIn};
 use crate::{
     desk::Desk,
     id::JobId,
-    store::{EffectFilter, Store},
+    store::{EffectFilter, Store, complain},
 };
 use app::model::EffectQuery;
 use axum::{
@@ -75,7 +75,7 @@ fn pages(store: Store, filter: EffectFilter, format: Format) -> impl Stream<Item
             let entries = store
                 .effects_by_job(&filter, after, PAGE)
                 .await
-                .inspect_err(|error| tracing::error!(%error, "an export was broken off"))?;
+                .inspect_err(|error| complain("an export was broken off", error))?;
             let following = match entries.last() {
                 Some(last) if entries.len() == PAGE as usize => Next::After(last.job_id, last.number),
                 _ => Next::Nothing,

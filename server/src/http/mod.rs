@@ -6,8 +6,8 @@ mod assets;
 mod device;
 mod effects;
 mod events;
-mod flash;
 mod jobs;
+mod page;
 mod people;
 #[cfg(test)]
 mod people_tests;
@@ -18,7 +18,6 @@ pub mod session;
 mod sign_in;
 mod state;
 
-pub use flash::Flashes;
 pub use people::PeopleState;
 pub use router::router;
 pub use state::AppState;

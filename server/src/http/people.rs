@@ -1,7 +1,8 @@
 //! The routes of accounts: signing in and out, the first admin, and what a person changes about their own account. Plain
-//! forms that work without JavaScript: each answers with a redirect to a page that shows what came of it.
+//! forms that work without JavaScript: each answers with a redirect to a page that shows what came of it, or with a secret that is
+//! shown only once.
 
-use super::{account, flash::Flashes, sign_in};
+use super::{account, sign_in};
 use crate::{people::first_admin::FirstAdmin, store::Store};
 use axum::{Router, extract::DefaultBodyLimit, routing::post};
 use std::sync::Arc;
@@ -13,7 +14,6 @@ const MAX_FORM_BYTES: usize = 16 * 1024;
 #[derive(Clone)]
 pub struct PeopleState {
     pub store: Store,
-    pub flashes: Arc<Flashes>,
     pub first_admin: Arc<FirstAdmin>,
     /// Whether the public address is https: decides the cookie's name and its `Secure`.
     pub secure: bool,

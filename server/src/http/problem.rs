@@ -1,6 +1,9 @@
 //! Problem documents (RFC 9457): how the API says that something went wrong.
 
-use crate::{desk::DeskError, store::StoreError};
+use crate::{
+    desk::{DeskError, told},
+    store::StoreError,
+};
 use app::{error::AppError, model::FieldError};
 use axum::{
     extract::rejection::{FormRejection, QueryRejection},
@@ -12,6 +15,9 @@ use http::{
 };
 use serde::Serialize;
 use std::fmt;
+
+/// When to try again while the database is in trouble, in seconds.
+pub const RETRY_SECONDS: u64 = 5;
 
 /// One field that cannot be accepted, and a sentence that says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -97,11 +103,6 @@ impl Problem {
         }
     }
 
-    /// 503: something that is needed is out of reach for now.
-    pub fn unavailable(detail: impl Into<String>) -> Self {
-        Self { retry_after_seconds: Some(60), ..Self::blank(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable", detail) }
-    }
-
     /// 500: the cause goes to the log and nowhere else.
     pub fn internal(cause: impl fmt::Display) -> Self {
         tracing::error!(%cause, "a request failed");
@@ -110,6 +111,49 @@ impl Problem {
             "Internal Server Error",
             "Something went wrong on our side. It has been written to the server's log.",
         )
+    }
+
+    /// 503: the database or the file store is in trouble, which passes.
+    pub fn unavailable(detail: impl Into<String>) -> Self {
+        Self {
+            kind: "/problems/unavailable",
+            retry_after_seconds: Some(RETRY_SECONDS),
+            ..Self::blank(StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable", detail)
+        }
+    }
+
+    /// Whether it passes by itself.
+    pub fn is_trouble(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE
+    }
+
+    /// What happened, in a sentence or more.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// The mistakes in single fields.
+    pub fn errors(&self) -> &[FieldProblem] {
+        &self.errors
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// With another sentence at its end.
+    #[must_use]
+    pub fn and(mut self, sentence: &str) -> Self {
+        self.detail.push(' ');
+        self.detail.push_str(sentence);
+        self
+    }
+
+    /// The document.
+    pub fn document(&self) -> Response {
+        let document = axum::Json(self).into_response();
+        ([(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"))], document).into_response()
     }
 }
 
@@ -144,7 +188,7 @@ impl From<DeskError> for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        DeskError::from(error).into()
+        told(&error).into()
     }
 }
 
@@ -167,15 +211,17 @@ impl From<FormRejection> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.status;
-        let mut response = (status, axum::Json(&self)).into_response();
+        let mut response = self.document();
+        *response.status_mut() = status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(seconds) = self.retry_after_seconds {
             headers.insert(RETRY_AFTER, seconds.into());
         }
+        // For whoever says it in another form.
+        response.extensions_mut().insert(self);
         response
     }
 }
@@ -233,6 +279,9 @@ mod tests {
         assert_eq!(response.headers()[RETRY_AFTER], "90");
         assert_eq!(document.get("errors"), None);
         assert_eq!(document["type"], "about:blank");
+        let (response, document) = self::document(Problem::unavailable("x").and("y")).await;
+        assert_eq!(response.headers()[RETRY_AFTER], "5");
+        assert_eq!((&document["type"], &document["detail"]), (&json!("/problems/unavailable"), &json!("x y")));
         let (response, _) = self::document(Problem::sign_in_required("x")).await;
         assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
     }

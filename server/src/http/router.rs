@@ -1,7 +1,9 @@
 //! Every route and every layer, in one place.
 
 use super::{
-    AppState, afterwards, assets, effects, events, jobs, people,
+    AppState, afterwards, assets, effects, events, jobs,
+    page::in_words,
+    people,
     security::{Https, csrf, security_headers},
     session::session,
 };
@@ -11,7 +13,7 @@ use axum::{
     Router,
     extract::{DefaultBodyLimit, State},
     http::{StatusCode, request::Parts},
-    middleware::from_fn_with_state,
+    middleware::{from_fn, from_fn_with_state},
     response::IntoResponse,
     routing::get,
 };
@@ -50,17 +52,19 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
         .merge(people::routes().with_state(state.people.clone()))
         .leptos_routes_with_context(&state, generate_route_list(App), context.clone(), rendered.clone())
         .fallback(leptos_axum::render_app_async_with_context(context, rendered))
-        // From the inside out: who asks, whether their own page sent it, then what every answer carries.
+        // From the inside out: who asks, whether their own page sent it, problems in words, then what every answer carries.
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(from_fn_with_state(state.people.clone(), session))
         .layer(csrf(origin(public_url))?)
+        .layer(from_fn(in_words))
         .merge(assets::routes())
         .route("/healthz", get(StatusCode::NO_CONTENT))
         .route("/readyz", get(ready))
         .layer(from_fn_with_state(https, security_headers))
         .layer(CompressionLayer::new())
         .layer(CatchPanicLayer::new())
-        .layer(TraceLayer::new_for_http())
+        // What fails is logged with its cause where it happens.
+        .layer(TraceLayer::new_for_http().on_failure(()))
         .with_state(state);
     Ok(app)
 }
@@ -72,14 +76,12 @@ fn origin(url: &str) -> &str {
     &url[..end]
 }
 
-/// Whether the server can do its work: the database answers.
+/// Whether the server can do its work: changes can be committed. `/healthz` tells that the process lives, whatever the database
+/// does.
 async fn ready(State(desk): State<crate::desk::Desk>) -> impl IntoResponse {
-    match desk.store().ping().await {
+    match desk.store().is_ready().await {
         Ok(()) => (StatusCode::OK, "ready"),
-        Err(error) => {
-            tracing::error!(%error, "not ready");
-            (StatusCode::SERVICE_UNAVAILABLE, "The database does not answer.")
-        }
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
     }
 }
 

@@ -76,7 +76,7 @@ async fn identify(state: &PeopleState, headers: &HeaderMap) -> Result<(Option<Vi
 }
 
 /// The token of an `Authorization: Bearer` header (RFC 6750). Other schemes belong to a proxy in front of the server.
-fn bearer(headers: &HeaderMap) -> Option<Secret> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<Secret> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| Secret::received(token.trim()))
 }

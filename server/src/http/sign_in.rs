@@ -134,7 +134,8 @@ impl From<SignInError> for Problem {
         match error {
             SignInError::WrongCredentials => Self::sign_in_required(error.to_string()),
             SignInError::Throttled { minutes } => Self::too_many(error.to_string(), minutes * 60),
-            SignInError::Store(_) | SignInError::Hashing(_) => Self::internal(error),
+            SignInError::Store(error) => error.into(),
+            SignInError::Hashing(_) => Self::internal(error),
         }
     }
 }
@@ -145,7 +146,8 @@ impl From<FirstAdminError> for Problem {
             FirstAdminError::WrongCode => "code",
             FirstAdminError::Email(_) => "email",
             FirstAdminError::Weak(_) => "password",
-            FirstAdminError::Store(_) | FirstAdminError::Hashing(_) => return Self::internal(error),
+            FirstAdminError::Store(error) => return error.into(),
+            FirstAdminError::Hashing(_) => return Self::internal(error),
         };
         Self::invalid(vec![FieldProblem { field: field.to_owned(), detail: error.to_string() }])
     }

@@ -17,7 +17,7 @@ use crate::{
         key::recognised,
         look::{Finding, Look, Wanted},
     },
-    store::{DueLook, EffectFilter, EffectPart, LookResult, StoreError},
+    store::{DueLook, EffectFilter, EffectPart, LookResult, StoreError, complain},
 };
 use app::contract::{EffectKind, NotDone, Outcome, Verdict};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -67,11 +67,11 @@ async fn all(services: &Services) {
     let filter = EffectFilter { outcome: Some(Outcome::Unconfirmed), kind: Some(EffectKind::Email), ..EffectFilter::default() };
     let jobs: BTreeSet<JobId> = match services.store.effects(EffectPart::Open, &filter, None, AT_ONCE).await {
         Ok(entries) => entries.into_iter().map(|entry| entry.job_id).collect(),
-        Err(error) => return tracing::warn!(%error, "unconfirmed e-mails could not be listed"),
+        Err(error) => return complain("unconfirmed e-mails could not be listed", &error),
     };
     for id in jobs {
         if let Err(error) = unconfirmed_emails(services, id).await {
-            tracing::warn!(job = %id, %error, "the unconfirmed e-mails of job {id} could not be reconciled");
+            complain(format_args!("the unconfirmed e-mails of job {id} could not be reconciled"), &error);
         }
     }
 }
@@ -120,11 +120,11 @@ pub async fn due_looks(services: &Services) {
     }
     let due = match services.store.due_looks().await {
         Ok(due) => due,
-        Err(error) => return tracing::warn!(%error, "the looks that are due could not be listed"),
+        Err(error) => return complain("the looks that are due could not be listed", &error),
     };
     for look in due {
         if let Err(error) = look_everywhere(services, &look).await {
-            tracing::warn!(job = %look.job, %error, "a look for an unconfirmed e-mail of job {} could not be recorded", look.job);
+            complain(format_args!("a look for an unconfirmed e-mail of job {} could not be recorded", look.job), &error);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     id::JobId,
-    store::{Claim, JobTx, StoreError},
+    store::{Claim, JobTx, StoreError, complain},
 };
 use app::contract::{Outcome, Phase, Refusal, StepKind, Verdict};
 use chrono::TimeDelta;
@@ -69,7 +69,7 @@ impl Work {
     pub async fn progress(&self, done: usize, total: usize) -> Result<(), StepError> {
         match self.write_progress(done, total).await {
             Err(StepError::Store(error)) => {
-                tracing::warn!(job = %self.claim.id, %error, "progress could not be written");
+                complain(format_args!("progress of job {} could not be written", self.claim.id), &error);
                 Ok(())
             }
             written => written,
@@ -92,7 +92,10 @@ impl Work {
                 Err(StepError::Store(error)) if !matches!(error, StoreError::Refused(_)) => error,
                 written => return written,
             };
-            tracing::error!(job = %self.claim.id, %error, "what became of an effect could not be written; trying again");
+            complain(
+                format_args!("what became of an effect of job {} could not be written; trying again", self.claim.id),
+                &error,
+            );
             if self.halt.give_up.run_until_cancelled(sleep(AGAIN)).await.is_none() {
                 return Err(StepError::Store(error));
             }
@@ -134,7 +137,7 @@ pub async fn run_claim(services: Arc<Services>, claim: Claim, lease: TimeDelta, 
     let result = run_steps(&work).await;
     if let Err(error) = conclude(&work, result).await {
         // Nothing more can be written; the lease expires and recovery accounts for the job.
-        tracing::error!(job = %id, %error, "job {id} could not be concluded");
+        complain(format_args!("job {id} could not be concluded"), &error);
     }
     done.cancel();
     let _ = watcher.await;

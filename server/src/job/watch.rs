@@ -3,7 +3,7 @@
 
 use crate::{
     bus::changed,
-    store::{Claim, Heartbeat, Store, StoreError},
+    store::{Claim, Heartbeat, Store, StoreError, complain},
 };
 use chrono::TimeDelta;
 use std::time::Duration;
@@ -80,7 +80,7 @@ fn heed(seen: Result<Heartbeat, StoreError>, claim: &Claim, halt: &Halt) {
         Ok(Heartbeat::GoOn) => {}
         Ok(Heartbeat::Stop | Heartbeat::Lost) => halt.stop.cancel(),
         // The next commit meets the same trouble and decides; a watcher cannot.
-        Err(error) => tracing::warn!(job = %claim.id, %error, "the record of the job could not be read"),
+        Err(error) => complain(format_args!("the record of job {} could not be read", claim.id), &error),
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Services, reconcile, run::run_claim, watch::Halt};
 use crate::{
     bus::work_waits,
     id::JobId,
-    store::{ClaimTerms, StoreError},
+    store::{ClaimTerms, StoreError, complain},
 };
 use chrono::TimeDelta;
 use std::{
@@ -103,12 +103,12 @@ impl Worker {
         while !shutdown.is_cancelled() {
             if next_sweep <= Instant::now() {
                 if let Err(error) = self.sweep(&running).await {
-                    tracing::error!(%error, "looking for dead workers and ended holds failed; trying again soon");
+                    complain("looking for dead workers and ended holds failed; trying again soon", &error);
                 }
                 next_sweep = self.next_sweep().await;
             }
             if let Err(error) = self.take_work(&mut jobs, &running, &shutdown, &give_up).await {
-                tracing::error!(%error, "looking for work failed; trying again soon");
+                complain("looking for work failed; trying again soon", &error);
             }
             tokio::select! {
                 () = shutdown.cancelled() => {}
@@ -172,7 +172,7 @@ impl Worker {
         match self.services.store.recover_job(id).await {
             Ok(Some(recovery)) => tracing::warn!(job = %id, ?recovery, "the worker of job {id} died; accounted for it"),
             Ok(None) => {}
-            Err(error) => tracing::error!(job = %id, %error, "job {id} could not be accounted for"),
+            Err(error) => complain(format_args!("job {id} could not be accounted for"), &error),
         }
     }
 

@@ -19,6 +19,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use super::key::KeyHeader;
+use crate::words::escaped;
 
 /// What the message says, and to whom.
 #[derive(Debug, Clone)]
@@ -243,19 +244,4 @@ fn lines(text: &str) -> Vec<String> {
 /// none of them can end a header.
 fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-fn escaped(text: &str) -> String {
-    let mut html = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            _ => html.push(c),
-        }
-    }
-    html
 }

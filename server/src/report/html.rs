@@ -1,7 +1,10 @@
 //! The report as an HTML fragment, for the report's page. Its headings begin at `h2`: the title belongs to the page.
 
 use super::{DOCUMENT_COLUMNS, NO_SOURCE, NOT_FOUND, PROVENANCE, ReportContent, passage_address};
-use crate::summarizer::{Citation, Statement};
+use crate::{
+    summarizer::{Citation, Statement},
+    words::escaped,
+};
 use ammonia::{Builder, UrlRelative};
 use std::collections::{HashMap, HashSet};
 
@@ -9,19 +12,19 @@ use std::collections::{HashMap, HashSet};
 pub fn render_html(content: &ReportContent, base: &str) -> String {
     let mut html = String::new();
     for section in &content.draft.sections {
-        html.extend(["<h2>", &escape(&section.heading), "</h2>\n<ul class=\"statements\">\n"]);
+        html.extend(["<h2>", &escaped(&section.heading), "</h2>\n<ul class=\"statements\">\n"]);
         html.extend(section.statements.iter().map(|statement| item(content, statement, base)));
         html.push_str("</ul>\n");
     }
     html.extend(["<section class=\"provenance\">\n<h2>", PROVENANCE, "</h2>\n<dl>\n"]);
     for (name, value) in content.provenance() {
-        html.extend(["<dt>", &escape(&name), "</dt><dd>", &escape(&value), "</dd>\n"]);
+        html.extend(["<dt>", &escaped(&name), "</dt><dd>", &escaped(&value), "</dd>\n"]);
     }
     html.push_str("</dl>\n");
     if !content.draft.notes.is_empty() {
         html.push_str("<h3>Notes</h3>\n<ul class=\"notes\">\n");
         for note in &content.draft.notes {
-            html.extend(["<li>", &escape(note), "</li>\n"]);
+            html.extend(["<li>", &escaped(note), "</li>\n"]);
         }
         html.push_str("</ul>\n");
     }
@@ -36,8 +39,8 @@ fn item(content: &ReportContent, statement: &Statement, base: &str) -> String {
         return format!("<li>{text} <span class=\"no-source\">({NO_SOURCE})</span></li>\n");
     }
     let link = |citation: &Citation| {
-        let (address, number) = (escape(&passage_address(base, citation)), citation.document);
-        let name = escape(content.document_name(number));
+        let (address, number) = (escaped(&passage_address(base, citation)), citation.document);
+        let name = escaped(content.document_name(number));
         format!("<a href=\"{address}\" title=\"{name}\" aria-label=\"Source {number}: {name}\">[{number}]</a>")
     };
     let links: Vec<String> = statement.citations.iter().map(link).collect();
@@ -47,17 +50,17 @@ fn item(content: &ReportContent, statement: &Statement, base: &str) -> String {
 /// The text with each unsupported figure marked where it stands. One that cannot be found there is named at the end, so
 /// that none goes unmarked.
 fn marked(text: &str, unsupported: &[String]) -> String {
-    let mark = |figure: &str| format!("<mark class=\"unsupported\" title=\"{NOT_FOUND}\">{}</mark>", escape(figure));
+    let mark = |figure: &str| format!("<mark class=\"unsupported\" title=\"{NOT_FOUND}\">{}</mark>", escaped(figure));
     let mut html = String::new();
     let mut found: HashSet<&str> = HashSet::new();
     let mut rest = text;
     while let Some((at, figure)) = first_figure(text, rest, unsupported) {
         let (before, from) = rest.split_at(at);
-        html.extend([escape(before), mark(figure)]);
+        html.extend([escaped(before), mark(figure)]);
         found.insert(figure);
         rest = from.get(figure.len()..).unwrap_or_default();
     }
-    html.push_str(&escape(rest));
+    html.push_str(&escaped(rest));
     for figure in unsupported.iter().filter(|figure| !found.contains(figure.as_str())) {
         html.extend([" (", NOT_FOUND, ": ", &mark(figure), ")"]);
     }
@@ -89,27 +92,11 @@ fn documents(content: &ReportContent) -> String {
     for document in &content.documents {
         html.push_str("<tr>");
         for cell in document.cells() {
-            html.extend(["<td>", &escape(&cell), "</td>"]);
+            html.extend(["<td>", &escaped(&cell), "</td>"]);
         }
         html.push_str("</tr>\n");
     }
     html + "</tbody>\n</table>\n"
-}
-
-/// Text for element content and for quoted attribute values.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 /// Knows the elements and attributes of a report and nothing else. No scheme is allowed, so links stay on this server.

@@ -7,6 +7,7 @@ use super::{
     JobTx, Store, StoreError,
     db::{Tx, read, within},
     record::Record,
+    text::storable,
 };
 use crate::{
     bus::JobChanged,
@@ -188,7 +189,7 @@ impl Store {
         let now = change.now;
         within!(change.tx, conn => {
             sqlx::query("update reports set withdrawn_at = $2, withdrawn_by = $3, withdrawn_why = $4 where job_id = $1")
-                .bind(id).bind(now).bind(by).bind(why).execute(conn).await.map(drop)
+                .bind(id).bind(now).bind(by).bind(storable(why)).execute(conn).await.map(drop)
         })?;
         change.commit().await?;
         Ok(Some(()))
@@ -473,7 +474,7 @@ pub(super) async fn insert_decision(tx: &mut Tx, job: JobId, number: u32, decisi
     within!(*tx, conn => {
         sqlx::query("insert into decisions (job_id, number, at, by_email, decision, reason) values ($1, $2, $3, $4, $5, $6)")
             .bind(job).bind(i64::from(number)).bind(decision.at).bind(&decision.by).bind(decision.ruling.name())
-            .bind(&decision.reason)
+            .bind(storable(&decision.reason))
             .execute(conn)
             .await
             .map(drop)

@@ -12,6 +12,7 @@ use super::{
     error::one_row,
     record::{JobRow, Record, load},
     relay::Announcer,
+    text::storable,
 };
 use crate::{
     bus::JobChanged,
@@ -159,7 +160,7 @@ impl JobTx {
             )
             .bind(id).bind(version).bind(self.job.phase.name()).bind(i64::from(self.job.epoch))
             .bind(lease_owner).bind(lease_until).bind(i64::from(self.job.lost_claims))
-            .bind(failed_step).bind(failure).bind(started).bind(finished).bind(cancel_at).bind(cancel_by).bind(hold_until)
+            .bind(failed_step).bind(failure.as_deref().map(storable)).bind(started).bind(finished).bind(cancel_at).bind(cancel_by).bind(hold_until)
             .execute(conn)
             .await
             .map(|done| done.rows_affected())
@@ -233,7 +234,7 @@ impl JobTx {
                         )
                         .bind(id).bind(i64::from(effect.number)).bind(effect.outcome.name())
                         .bind(effect.not_done.map(NotDone::name))
-                        .bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch)).bind(&effect.evidence).bind(now)
+                        .bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch)).bind(effect.evidence.as_deref().map(storable)).bind(now)
                         .execute(conn)
                         .await
                         .map(|done| done.rows_affected())
@@ -266,7 +267,7 @@ impl JobTx {
         within!(self.tx, conn => {
             let mut query = sqlx::query(sql)
                 .bind(id).bind(i64::from(effect.number)).bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch))
-                .bind(effect.outcome.name()).bind(&effect.evidence).bind(doubted).bind(ended);
+                .bind(effect.outcome.name()).bind(effect.evidence.as_deref().map(storable)).bind(doubted).bind(ended);
             if is_new {
                 query = query.bind(now);
             }
@@ -284,7 +285,7 @@ impl JobTx {
                  where job_id = $1 and number = $2 and attempt = $3",
             )
             .bind(id).bind(i64::from(effect.number)).bind(i64::from(effect.attempts)).bind(effect.outcome.name()).bind(now)
-            .bind(effect.evidence.as_deref().unwrap_or_default())
+            .bind(storable(effect.evidence.as_deref().unwrap_or_default()))
             .execute(conn)
             .await
             .map(|done| done.rows_affected())
@@ -355,8 +356,8 @@ pub(super) async fn insert_effect(
         )
         .bind(job).bind(i64::from(effect.number)).bind(effect.kind.name()).bind(effect.outcome.name())
         .bind(effect.not_done.map(NotDone::name)).bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch))
-        .bind(&effect.evidence).bind(target).bind(message_id)
-        .bind(spec.task.kind().name()).bind(&spec.title).bind(spec.month.to_string()).bind(owner_email).bind(now)
+        .bind(effect.evidence.as_deref().map(storable)).bind(storable(target)).bind(message_id)
+        .bind(spec.task.kind().name()).bind(storable(&spec.title)).bind(spec.month.to_string()).bind(owner_email).bind(now)
         .execute(conn)
         .await
         .map(drop)
@@ -378,7 +379,7 @@ pub(super) async fn remember(
         // One statement, since each costs a way to the database and back.
         let mut insert = QueryBuilder::new("insert into history (job_id, effect, at, entry) ");
         insert.push_values(entries, |mut row, (effect, entry)| {
-            row.push_bind(job).push_bind(effect.map(i64::from)).push_bind(at).push_bind(entry);
+            row.push_bind(job).push_bind(effect.map(i64::from)).push_bind(at).push_bind(storable(entry));
         });
         insert.build().execute(conn).await.map(drop)
     })?;

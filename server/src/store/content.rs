@@ -4,6 +4,7 @@
 use super::{
     JobTx, Store, StoreError,
     db::{read, within},
+    text::storable,
 };
 use crate::{
     id::{JobId, ReportId},
@@ -89,9 +90,9 @@ impl JobTx {
                     "insert into documents (job_id, position, number, source, name, title, sha256, date, dated_by, state, reason, text)
                      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
                 )
-                .bind(id).bind(position).bind(document.number.map(i64::from)).bind(&document.source).bind(&document.name)
-                .bind(&document.title).bind(&document.sha256).bind(&document.date).bind(&document.dated_by)
-                .bind(state).bind(reason).bind(&document.text)
+                .bind(id).bind(position).bind(document.number.map(i64::from)).bind(storable(&document.source)).bind(storable(&document.name))
+                .bind(document.title.as_deref().map(storable)).bind(&document.sha256).bind(&document.date).bind(&document.dated_by)
+                .bind(state).bind(reason.as_deref().map(storable)).bind(document.text.as_deref().map(storable))
                 .execute(conn)
                 .await
                 .map(drop)
@@ -104,7 +105,7 @@ impl JobTx {
     pub async fn insert_summary(&mut self, draft: &str) -> Result<(), StoreError> {
         let id = self.row().id;
         within!(self.tx, conn => {
-            sqlx::query("insert into summaries (job_id, draft) values ($1, $2)").bind(id).bind(draft).execute(conn).await.map(drop)
+            sqlx::query("insert into summaries (job_id, draft) values ($1, $2)").bind(id).bind(storable(draft)).execute(conn).await.map(drop)
         })?;
         Ok(())
     }
@@ -124,7 +125,7 @@ impl JobTx {
             sqlx::query(
                 "insert into reports (id, job_id, title, markdown, html, provenance, created_at) values ($1, $2, $3, $4, $5, $6, $7)",
             )
-            .bind(id).bind(job).bind(title).bind(markdown).bind(html).bind(provenance).bind(now)
+            .bind(id).bind(job).bind(storable(title)).bind(storable(markdown)).bind(storable(html)).bind(provenance).bind(now)
             .execute(conn)
             .await
             .map(drop)

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use postgres::PgTx;
 pub(super) use postgres::{CHANNEL, bounded};
 use sqlx::{
-    Sqlite, SqlitePool, Transaction,
+    Connection, Sqlite, SqlitePool, Transaction,
     migrate::Migrator,
     postgres::{PgConnectOptions, PgPool},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -174,7 +174,12 @@ impl Db {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(Duration::from_secs(10))
             .foreign_keys(true);
-        let writer = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
+        // After some errors, such as a full disk, SQLite takes a transaction back by itself, and the driver believes for ever
+        // that it is still open: such a connection begins no other one.
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }));
+        let writer = writer.connect_with(options.clone()).await?;
         migrator(SQLITE_MIGRATIONS).run_direct(None, &mut *writer.acquire().await?, false).await?;
         let reader = SqlitePoolOptions::new().max_connections(8).connect_with(options.read_only(true)).await?;
         Ok(Self::Sqlite { reader, writer })
@@ -214,6 +219,17 @@ impl Db {
                 read!(*self, conn => sqlx::query_scalar("select clock_timestamp()").fetch_one(conn).await)
             }
             _ => Ok(clock.now()),
+        }
+    }
+
+    /// Runs a statement on the connection that writes. Some states of SQLite, such as taking no changes, belong to a
+    /// connection, so that no test could bring them about from outside.
+    #[cfg(feature = "fail-points")]
+    pub async fn on_writer(&self, statement: &'static str) -> Result<(), sqlx::Error> {
+        use sqlx::Executor;
+        match self {
+            Self::Sqlite { writer, .. } => writer.execute(statement).await.map(drop),
+            Self::Postgres(pool) => pool.execute(statement).await.map(drop),
         }
     }
 

@@ -7,6 +7,7 @@
 use super::{
     Store, StoreError,
     db::{Tx, read, within},
+    text::storable,
 };
 use crate::{
     files::FilesError,
@@ -135,7 +136,7 @@ impl Store {
                 "insert into uploads (id, owner_id, request_key, name, size, sha256, created_at, bytes, stored_as)
                  values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             )
-            .bind(id).bind(owner).bind(key).bind(upload.name).bind(size).bind(upload.sha256.as_slice()).bind(now)
+            .bind(id).bind(owner).bind(key).bind(storable(upload.name)).bind(size).bind(upload.sha256.as_slice()).bind(now)
             .bind(in_row).bind(&stored_as)
             .execute(conn)
             .await
@@ -303,7 +304,7 @@ impl Store {
 async fn room(tx: &mut Tx, owner: UserId, key: RequestKey, name: &str, sha256: &[u8]) -> Result<Room, StoreError> {
     let known: Option<UploadId> = within!(*tx, conn => {
         sqlx::query_scalar("select id from uploads where owner_id = $1 and request_key = $2 and name = $3 and sha256 = $4")
-            .bind(owner).bind(key).bind(name).bind(sha256)
+            .bind(owner).bind(key).bind(storable(name)).bind(sha256)
             .fetch_optional(conn)
             .await
     })?;

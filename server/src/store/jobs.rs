@@ -5,6 +5,7 @@ use super::{
     change::{About, insert_effect, remember},
     db::{Tx, read, within},
     record::{Record, load},
+    text::storable,
 };
 use crate::{
     bus::JobChanged,
@@ -111,7 +112,7 @@ impl Store {
                 "insert into jobs (id, owner_id, request_key, title, month, spec, phase, version, epoch, lost_claims, created_at, about_job)
                  values ($1, $2, $3, $4, $5, $6, $7, 1, 0, 0, $8, $9)",
             )
-            .bind(id).bind(owner).bind(key).bind(&spec.title).bind(spec.month.to_string()).bind(spec_json)
+            .bind(id).bind(owner).bind(key).bind(storable(&spec.title)).bind(spec.month.to_string()).bind(spec_json)
             .bind(job.phase.name()).bind(now).bind(spec.task.about())
             .execute(conn)
             .await

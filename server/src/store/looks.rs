@@ -6,6 +6,7 @@ use super::{
     afterwards::other_copies,
     db::{read, within},
     error::one_row,
+    text::storable,
 };
 use crate::id::JobId;
 use app::contract::{Outcome, Refusal, Verdict};
@@ -166,7 +167,7 @@ impl Store {
                  where job_id = $1 and number = $2 and round = $3 and place = $4 and result is null",
             )
             .bind(look.job).bind(i64::from(look.number)).bind(i64::from(look.round)).bind(place)
-            .bind(now).bind(result.name()).bind(&evidence)
+            .bind(now).bind(result.name()).bind(storable(&evidence))
             .execute(conn)
             .await
             .map(|done| done.rows_affected())

@@ -8,6 +8,7 @@ pub(crate) mod db;
 mod effects;
 mod error;
 mod forms;
+mod health;
 mod jobs;
 mod looks;
 mod record;
@@ -15,7 +16,9 @@ mod relay;
 mod sessions;
 mod set_aside;
 mod sign_in_failures;
+mod text;
 mod tokens;
+mod trouble;
 mod users;
 
 pub use afterwards::{Decision, Mailing, Ruling};
@@ -31,10 +34,12 @@ pub use looks::{DueLook, LookRecord, LookResult};
 pub use record::{JobRow, Record, StepTimes};
 pub use sessions::{SESSION_LIFETIME, SessionLine, SignedInSession};
 pub use tokens::TokenLine;
+pub use trouble::{Trouble, complain};
 pub use users::{NewUser, User};
 
 use crate::{bus::Bus, clock::SharedClock, files::Files, mail::compose::message_id};
 use db::Db;
+use health::Health;
 use relay::Announcer;
 
 /// The store: the database, the clock that stamps its rows, and the bus that tells of changes.
@@ -43,6 +48,7 @@ pub struct Store {
     pub(crate) db: Db,
     pub(crate) clock: SharedClock,
     announcer: Announcer,
+    health: Health,
     mail_domain: String,
     files: Option<Files>,
 }
@@ -56,6 +62,7 @@ impl Store {
             db: Db::open(place).await?,
             clock,
             announcer: Announcer::default(),
+            health: Health::default(),
             mail_domain: mail_domain.to_owned(),
             files: None,
         };
@@ -79,10 +86,10 @@ impl Store {
         &self.clock
     }
 
-    /// Whether the database answers.
-    pub async fn ping(&self) -> Result<(), StoreError> {
-        db::read!(self.db, conn => sqlx::query("select 1 from jobs limit 1").execute(conn).await.map(drop))?;
-        Ok(())
+    /// Runs a statement on the connection that writes.
+    #[cfg(feature = "fail-points")]
+    pub async fn on_writer(&self, statement: &'static str) -> Result<(), StoreError> {
+        Ok(self.db.on_writer(statement).await?)
     }
 
     /// Closes the database.

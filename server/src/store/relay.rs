@@ -7,6 +7,7 @@
 use super::{
     Store, StoreError,
     db::{CHANNEL, Db, Tx},
+    trouble::complain,
 };
 use crate::{
     bus::{Bus, JobChanged, News},
@@ -71,7 +72,7 @@ impl Store {
                     Db::Sqlite { reader, .. } => self.follow_file(reader).await,
                     Db::Postgres(pool) => self.listen(pool).await,
                 };
-                tracing::warn!(%error, "changes by other processes are noticed late for now");
+                complain("changes by other processes are noticed late for now", &error);
                 self.announcer.bus.publish(News::Anything);
                 sleep(LOOK).await;
             }

@@ -3,6 +3,8 @@
 use super::{
     Store, StoreError,
     db::{read, within},
+    text::storable,
+    trouble::complain,
     users::{User, UserColumns},
 };
 use crate::{
@@ -58,7 +60,7 @@ impl Store {
                 "insert into sessions (id, token_hash, user_id, device, created_at, seen_at, expires_at)
                  values ($1, $2, $3, $4, $5, $5, $6)",
             )
-            .bind(SessionId::new()).bind(secret.digest()).bind(user).bind(device).bind(now).bind(now + SESSION_LIFETIME)
+            .bind(SessionId::new()).bind(secret.digest()).bind(user).bind(storable(device)).bind(now).bind(now + SESSION_LIFETIME)
             .execute(conn)
             .await
             .map(drop)
@@ -79,15 +81,22 @@ impl Store {
             .bind(secret.digest()).bind(now).fetch_optional(conn).await
         })?;
         let Some(columns) = columns else { return Ok(None) };
-        if now - columns.seen_at >= SEEN_EVERY {
-            let mut tx = self.db.begin().await?;
-            within!(tx, conn => {
-                sqlx::query("update sessions set seen_at = $2, expires_at = $3 where id = $1")
-                    .bind(columns.id).bind(now).bind(now + SESSION_LIFETIME).execute(conn).await.map(drop)
-            })?;
-            tx.commit().await?;
+        // Whoever only looks must be able to do so while nothing can be written.
+        if now - columns.seen_at >= SEEN_EVERY
+            && let Err(error) = self.prolong_session(columns.id, now).await
+        {
+            complain("a session could not be prolonged", &error);
         }
         Ok(Some(SignedInSession { id: columns.id, user: columns.user.try_into()? }))
+    }
+
+    async fn prolong_session(&self, id: SessionId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let mut tx = self.db.begin().await?;
+        within!(tx, conn => {
+            sqlx::query("update sessions set seen_at = $2, expires_at = $3 where id = $1")
+                .bind(id).bind(now).bind(now + SESSION_LIFETIME).execute(conn).await.map(drop)
+        })?;
+        Ok(tx.commit().await?)
     }
 
     /// A person's devices, the last used first.

@@ -3,6 +3,8 @@
 use super::{
     Store, StoreError,
     db::{read, within},
+    text::storable,
+    trouble::complain,
     users::{User, UserColumns},
 };
 use crate::{
@@ -40,7 +42,7 @@ impl Store {
         let mut tx = self.db.begin().await?;
         within!(tx, conn => {
             sqlx::query("insert into tokens (id, token_hash, user_id, name, created_at) values ($1, $2, $3, $4, $5)")
-                .bind(TokenId::new()).bind(secret.digest()).bind(user).bind(name).bind(now)
+                .bind(TokenId::new()).bind(secret.digest()).bind(user).bind(storable(name)).bind(now)
                 .execute(conn)
                 .await
                 .map(drop)
@@ -61,14 +63,21 @@ impl Store {
             .bind(secret.digest()).fetch_optional(conn).await
         })?;
         let Some(columns) = columns else { return Ok(None) };
-        if columns.used_at.is_none_or(|used_at| now - used_at >= USED_EVERY) {
-            let mut tx = self.db.begin().await?;
-            within!(tx, conn => {
-                sqlx::query("update tokens set used_at = $2 where id = $1").bind(columns.id).bind(now).execute(conn).await.map(drop)
-            })?;
-            tx.commit().await?;
+        // Whoever only looks must be able to do so while nothing can be written.
+        if columns.used_at.is_none_or(|used_at| now - used_at >= USED_EVERY)
+            && let Err(error) = self.mark_token(columns.id, now).await
+        {
+            complain("the use of a token could not be written down", &error);
         }
         Ok(Some(columns.user.try_into()?))
+    }
+
+    async fn mark_token(&self, id: TokenId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let mut tx = self.db.begin().await?;
+        within!(tx, conn => {
+            sqlx::query("update tokens set used_at = $2 where id = $1").bind(id).bind(now).execute(conn).await.map(drop)
+        })?;
+        Ok(tx.commit().await?)
     }
 
     /// A person's tokens, the newest first.

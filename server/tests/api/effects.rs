@@ -167,10 +167,13 @@ async fn a_filter_that_cannot_be_read_is_a_sentence() {
     }
     assert!(!page.text.contains("E-mail to") && !page.text.contains("Export as"), "{}", page.text);
     assert!(page.text.contains("value=\"&lt;x&amp;y&gt;\"") || page.text.contains("value=\"<x&amp;y>\""), "{}", page.text);
-    for place in ["/api/v1/effects", "/admin/effects.csv", "/admin/effects.json"] {
-        let problem = browser.get(&format!("{place}?{path}")).await.problem(400);
-        let fields: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap()).collect();
-        assert_eq!(fields, ["month", "from", "message_id"], "{place}");
+    let problem = browser.get(&format!("/api/v1/effects?{path}")).await.problem(400);
+    let fields: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap()).collect();
+    assert_eq!(fields, ["month", "from", "message_id"]);
+    for place in ["/admin/effects.csv", "/admin/effects.json"] {
+        let page = browser.get(&format!("{place}?{path}")).await;
+        page.page(400, "That could not be read");
+        assert!(page.text.contains("Write the month as YYYY-MM"), "{page:?}");
     }
     browser.get("/api/v1/effects?before=nonsense").await.problem(400);
     browser.get("/api/v1/effects?kind=email&kind=report").await.problem(400);
@@ -241,7 +244,7 @@ async fn only_administrators_see_it() {
         assert_eq!(ada.get(path).await.status, 403, "{path}");
     }
     for path in ["/admin/effects.csv", "/admin/effects.json"] {
-        ada.get(path).await.problem(403);
+        ada.get(path).await.page(403, "Not for you to do");
         assert!(
             office.site.stranger().get(path).await.headers[LOCATION].to_str().unwrap().starts_with("/sign-in?next="),
             "{path}"

@@ -231,13 +231,13 @@ async fn forms_that_are_none_are_refused() {
     let site = Site::new().await;
     let ada = site.browser(site.instance.owner).await;
     let no_key = Form::default().field("month", "2026-06").field("action", "generate");
-    ada.submit("/jobs", &no_key).await.problem(400);
+    ada.submit("/jobs", &no_key).await.page(400, "That could not be read");
     let file_first = Form::default().file("a.md", b"A.").field("request_key", &RequestKey::new().to_string());
-    ada.submit("/jobs", &file_first).await.problem(400);
+    ada.submit("/jobs", &file_first).await.page(400, "That could not be read");
     let bad_key = Form::default().field("request_key", "7");
-    ada.submit("/jobs", &bad_key).await.problem(400);
+    ada.submit("/jobs", &bad_key).await.page(400, "That could not be read");
     let endless = form(RequestKey::new()).field("title", &"x".repeat(70_000));
-    ada.submit("/jobs", &endless).await.problem(400);
+    ada.submit("/jobs", &endless).await.page(400, "That could not be read");
     let plain = ada.request("POST", "/jobs").header(CONTENT_TYPE, "application/x-www-form-urlencoded");
     assert_eq!(site.send(plain.body("month=2026-06".into()).unwrap()).await.status, 400);
 
@@ -259,7 +259,7 @@ async fn the_cancel_button_needs_no_script() {
     assert!(before.contains("http-equiv=\"refresh\""), "without a script the page reloads itself");
 
     let eve = site.instance.person("eve@example.org", Role::User).await;
-    site.browser(eve).await.submit(&cancel, &Form::default()).await.problem(404);
+    site.browser(eve).await.submit(&cancel, &Form::default()).await.page(404, "Nothing here");
     assert_eq!(site.instance.record(claim.id).await.job.phase, Phase::Running);
 
     for _ in 0..2 {

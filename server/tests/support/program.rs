@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::{
-        Mutex,
+        Arc, Mutex,
         mpsc::{Receiver, channel},
     },
     thread,
@@ -24,6 +24,9 @@ use super::{database::Database, instance::PATIENCE};
 
 /// The name of the data folder.
 const DATA: &str = "data";
+
+/// The arguments of a server on a port of its own.
+pub const SERVE: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
 
 /// A data folder, and a folder of documents beside it.
 pub struct Home {
@@ -121,7 +124,8 @@ impl Home {
         messages.map(|path| fs::read_to_string(path).expect("a message")).collect()
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// The program with these arguments, not started yet.
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_recount"));
         command.args(arguments).env("RECOUNT_DATA", self.data()).current_dir(self.folder.path());
         if let Place::Postgres(options) = self.database() {
@@ -156,15 +160,12 @@ impl Home {
 
     /// Starts the server and waits until it says where it is.
     pub async fn serve(&self, more: &[&str]) -> Served {
-        let mut arguments = vec!["serve", "--listen", "127.0.0.1:0"];
-        arguments.extend(more);
-        Served::of(self.start(&arguments)).await
+        Served::start(self.command(SERVE).args(more)).await
     }
 
     /// Starts the server with its fail points announced at this socket.
     pub async fn serve_held(&self, socket: &Path) -> Served {
-        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
-        Served::of(Running::spawn(command.env("RECOUNT_FAIL_POINTS", socket))).await
+        Served::start(self.command(SERVE).env("RECOUNT_FAIL_POINTS", socket)).await
     }
 
     /// A token for somebody who has just been added.
@@ -258,27 +259,44 @@ fn wait(child: &mut Child) -> ExitStatus {
 pub struct Served {
     pub url: String,
     lines: Mutex<Receiver<String>>,
+    log: Arc<Mutex<Vec<String>>>,
     running: Running,
     client: reqwest::Client,
 }
 
 impl Served {
-    async fn of(mut running: Running) -> Self {
+    /// Starts a command that serves, and waits until it says where it is.
+    pub async fn start(command: &mut Command) -> Self {
+        let mut running = Running::spawn(command);
         let lines = lines(running.child.stdout.take().expect("a pipe"));
-        // Nobody reads the log, but a full pipe would stop the server.
-        lines_of(running.child.stderr.take().expect("a pipe"), |line| eprintln!("recount: {line}"));
+        let log = Arc::<Mutex<Vec<String>>>::default();
+        let kept = log.clone();
+        lines_of(running.child.stderr.take().expect("a pipe"), move |line| {
+            eprintln!("recount: {line}");
+            kept.lock().expect("no test panics while holding it").push(line);
+        });
         let (url, lines) = spawn_blocking(move || {
             let first = lines.recv_timeout(PATIENCE).expect("the server says where it is");
             (first.strip_prefix("Recount is at ").unwrap_or_else(|| panic!("{first}")).to_owned(), lines)
         })
         .await
         .expect("no panic");
-        Self { url, lines: Mutex::new(lines), running, client: client(Policy::default()) }
+        Self { url, lines: Mutex::new(lines), log, running, client: client(Policy::default()) }
     }
 
     /// The next line that it prints.
     pub fn line(&self) -> String {
         self.lines.lock().expect("no test panics while holding it").recv_timeout(PATIENCE).expect("another line")
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> Vec<String> {
+        self.log.lock().expect("no test panics while holding it").clone()
+    }
+
+    /// The number of its process.
+    pub fn process(&self) -> u32 {
+        self.running.child.id()
     }
 
     /// Asks it to stop; it must do so, and without a complaint.

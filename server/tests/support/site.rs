@@ -56,7 +56,6 @@ impl Site {
         let desk = Desk::new(Arc::new(services), Arc::new(settings));
         let people = PeopleState {
             store: instance.store.clone(),
-            flashes: desk.flashes.clone(),
             first_admin: Arc::new(FirstAdmin::at_start(&instance.store).await.expect("the database works")),
             secure: false,
         };
@@ -170,6 +169,12 @@ impl Answer {
     pub fn location(&self) -> &str {
         assert_eq!(self.status, StatusCode::SEE_OTHER, "{self:?}");
         self.headers[LOCATION].to_str().expect("a path")
+    }
+
+    /// A page with this status and heading.
+    pub fn page(&self, status: u16, heading: &str) {
+        assert_eq!(self.status, status, "{self:?}");
+        assert!(self.text.contains(&format!("<h1>{heading}</h1>")), "{self:?}");
     }
 
     /// The problem document with this status.

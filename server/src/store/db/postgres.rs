@@ -35,7 +35,7 @@ const SESSION: [(&str, &str); 4] = [
 /// Connects, and migrates the database as needed; PostgreSQL lets one process at a time do that.
 pub async fn open(options: &PgConnectOptions) -> Result<PgPool, StoreError> {
     let named = options.clone().application_name("recount");
-    let mut connection = PgConnection::connect_with(&named).await?;
+    let mut connection = bounded(PgConnection::connect_with(&named)).await.flatten()?;
     migrator(POSTGRES_MIGRATIONS).run_direct(None, &mut connection, false).await?;
     connection.close().await?;
     let pool = PgPoolOptions::new()

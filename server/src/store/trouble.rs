@@ -1,0 +1,211 @@
+//! What may be the matter with a database through no fault of the program: it cannot be reached, has no room, takes no changes,
+//! or is too busy. People are told so in words, nothing is given up for it, and work goes on by itself afterwards.
+
+use super::StoreError;
+use sqlx::{error::DatabaseError, migrate::MigrateError, postgres::PgDatabaseError, sqlite::SqliteError};
+use std::{
+    fmt::Display,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// The matter with the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// It does not answer, or lets nobody in.
+    Down,
+    /// It cannot write: no room, or a disk that fails.
+    Full,
+    /// It takes no changes, as a standby does, or somebody has closed it for writing.
+    ReadOnly,
+    /// It was waited for too long.
+    Busy,
+}
+
+impl Trouble {
+    /// What is the matter, as a sentence for everybody.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Down => "The database cannot be reached just now.",
+            Self::Full => "The database cannot store anything just now: its disk is full, or out of order.",
+            Self::ReadOnly => "The database takes no changes just now; it can only be read.",
+            Self::Busy => "The database is too busy to answer just now.",
+        }
+    }
+
+    fn of(error: &sqlx::Error) -> Option<Self> {
+        match error {
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            // A server, or a proxy in front of it, that ends the connection in the middle of its greeting.
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed => Some(Self::Down),
+            sqlx::Error::Database(error) => Self::told(error.as_ref()),
+            _ => None,
+        }
+    }
+
+    fn told(error: &dyn DatabaseError) -> Option<Self> {
+        let code = error.code()?;
+        if error.try_downcast_ref::<PgDatabaseError>().is_some() {
+            Self::of_sqlstate(&code)
+        } else if error.try_downcast_ref::<SqliteError>().is_some() {
+            Self::of_sqlite(code.parse().ok()?)
+        } else {
+            None
+        }
+    }
+
+    /// By PostgreSQL's SQLSTATE (its appendix A).
+    fn of_sqlstate(code: &str) -> Option<Self> {
+        match code {
+            // Disk full; I/O error.
+            "53100" | "58030" => Some(Self::Full),
+            "25006" => Some(Self::ReadOnly),
+            // Deadlock; time-outs of locks and statements; a transaction that could not be put in order.
+            "40P01" | "55P03" | "57014" | "40001" => Some(Self::Busy),
+            // Shut down, crashed, starting up, not a database to connect to (any more), idle for too long.
+            "57P01" | "57P02" | "57P03" | "57P05" | "55000" | "25P03" => Some(Self::Down),
+            _ if code.starts_with("08") || code.starts_with("53") => Some(Self::Down),
+            _ => None,
+        }
+    }
+
+    /// By SQLite's result code, whose last byte is the primary one.
+    fn of_sqlite(code: u32) -> Option<Self> {
+        const WRITE: u32 = 778;
+        const FSYNC: u32 = 1034;
+        const DIRECTORY_FSYNC: u32 = 1290;
+        const TRUNCATE: u32 = 1546;
+        const SHARED_MEMORY_SIZE: u32 = 4874;
+        match (code, code & 0xff) {
+            // A quota that is used up is an I/O error as well.
+            (WRITE | FSYNC | DIRECTORY_FSYNC | TRUNCATE | SHARED_MEMORY_SIZE, _) | (_, 13) => Some(Self::Full),
+            (_, 5 | 6) => Some(Self::Busy),
+            (_, 8) => Some(Self::ReadOnly),
+            // I/O error; the file cannot be opened.
+            (_, 10 | 14) => Some(Self::Down),
+            _ => None,
+        }
+    }
+}
+
+impl StoreError {
+    /// Whether the database is in trouble. `None`: the fault is in the program, or in what it was asked.
+    pub fn trouble(&self) -> Option<Trouble> {
+        match self {
+            Self::Driver(error) | Self::Migrate(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => {
+                Trouble::of(error)
+            }
+            Self::Refused(_)
+            | Self::Files(_)
+            | Self::Migrate(_)
+            | Self::TooOld { .. }
+            | Self::Inconsistent { .. }
+            | Self::Affected { .. }
+            | Self::Json(_) => None,
+        }
+    }
+}
+
+/// While the database is in trouble, a line about it goes to the log no more often than this, whoever meets it.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// When the last line was written, and what has been left out since.
+static LAST: Mutex<Option<(Instant, u32)>> = Mutex::new(None);
+
+/// Writes to the log what could not be done. Every task of a process meets the same trouble, again and again, so that is said
+/// once in a while.
+pub fn complain(what: impl Display, error: &StoreError) {
+    if error.trouble().is_none() {
+        tracing::error!(%error, "{what}");
+    } else if let Some(left_out) = may_speak(&mut LAST.lock().unwrap_or_else(PoisonError::into_inner), Instant::now()) {
+        tracing::error!(%error, left_out, "{what}");
+    }
+}
+
+/// How many lines were left out, if there may be one again.
+fn may_speak(last: &mut Option<(Instant, u32)>, now: Instant) -> Option<u32> {
+    match last {
+        Some((at, left_out)) if now.duration_since(*at) < QUIET => {
+            *left_out += 1;
+            None
+        }
+        _ => Some(last.replace((now, 0)).map_or(0, |(_, left_out)| left_out)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::{Connection, Executor, SqliteConnection, sqlite::SqliteConnectOptions};
+    use std::io;
+
+    #[test]
+    fn what_postgresql_says_is_understood() {
+        let cases = [
+            ("53100", Some(Trouble::Full)),
+            ("25006", Some(Trouble::ReadOnly)),
+            ("55P03", Some(Trouble::Busy)),
+            ("57014", Some(Trouble::Busy)),
+            ("57P01", Some(Trouble::Down)),
+            ("57P03", Some(Trouble::Down)),
+            ("53300", Some(Trouble::Down)),
+            ("08006", Some(Trouble::Down)),
+            // A constraint, a syntax error, a wrong password: nothing that passes by itself.
+            ("23505", None),
+            ("42601", None),
+            ("28P01", None),
+        ];
+        for (code, trouble) in cases {
+            assert_eq!(Trouble::of_sqlstate(code), trouble, "{code}");
+        }
+    }
+
+    #[test]
+    fn what_the_network_says_is_understood() {
+        for kind in [io::ErrorKind::ConnectionRefused, io::ErrorKind::ConnectionReset, io::ErrorKind::TimedOut] {
+            assert_eq!(StoreError::from(sqlx::Error::Io(kind.into())).trouble(), Some(Trouble::Down));
+        }
+        assert_eq!(StoreError::from(sqlx::Error::PoolTimedOut).trouble(), Some(Trouble::Down));
+        assert_eq!(StoreError::from(sqlx::Error::RowNotFound).trouble(), None);
+        assert_eq!(StoreError::Affected { what: "x", rows: 0 }.trouble(), None);
+    }
+
+    #[tokio::test]
+    async fn what_sqlite_says_is_understood() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteConnectOptions::new().filename(folder.path().join("a.db")).create_if_missing(true);
+        let options = options.busy_timeout(Duration::ZERO);
+        let mut one = SqliteConnection::connect_with(&options).await.unwrap();
+        let mut other = SqliteConnection::connect_with(&options).await.unwrap();
+        let mut trouble = async |statement: &'static str| {
+            let result = one.execute(statement).await;
+            result.map_err(|error| StoreError::from(error).trouble()).map(drop)
+        };
+        assert_eq!(trouble("create table a (x text) strict").await, Ok(()));
+        assert_eq!(trouble("select nothing").await, Err(None));
+        other.execute("begin immediate").await.unwrap();
+        assert_eq!(trouble("begin immediate").await, Err(Some(Trouble::Busy)));
+        other.execute("commit").await.unwrap();
+        assert_eq!(trouble("pragma max_page_count = 2").await, Ok(()));
+        assert_eq!(trouble("insert into a values (hex(zeroblob(10000)))").await, Err(Some(Trouble::Full)));
+        assert_eq!(trouble("pragma query_only = on").await, Ok(()));
+        assert_eq!(trouble("insert into a values ('x')").await, Err(Some(Trouble::ReadOnly)));
+        let missing = SqliteConnectOptions::new().filename(folder.path().join("none/a.db"));
+        let error = SqliteConnection::connect_with(&missing).await.unwrap_err();
+        assert_eq!(StoreError::from(error).trouble(), Some(Trouble::Down));
+    }
+
+    #[test]
+    fn the_log_is_told_once_in_a_while() {
+        let (mut last, start) = (None, Instant::now());
+        assert_eq!(may_speak(&mut last, start), Some(0));
+        assert_eq!(may_speak(&mut last, start + QUIET / 3), None);
+        assert_eq!(may_speak(&mut last, start + QUIET / 2), None);
+        assert_eq!(may_speak(&mut last, start + QUIET), Some(2));
+        assert_eq!(may_speak(&mut last, start + QUIET + QUIET), Some(0));
+    }
+}
