@@ -81,6 +81,7 @@ mod program {
     //! The program itself, as a process that can be stopped and killed.
 
     mod commands;
+    mod machines;
     mod proof;
     mod serve;
 }

@@ -51,6 +51,11 @@ impl Home {
         home
     }
 
+    /// On a database that belongs to a test's own server.
+    pub fn on(place: Place) -> Self {
+        Self::of(Database { place, server: None }, TempDir::new().expect("a folder for the test"))
+    }
+
     /// With the people of another one, who may have used it but do so no longer.
     pub fn with_people_of(other: &Self) -> Self {
         let folder = TempDir::new().expect("a folder for the test");
@@ -72,13 +77,17 @@ impl Home {
     /// Whose messages go to a mail server on this port. Workers there are given up soon.
     pub fn with_smtp(port: u16) -> Self {
         let home = Self::new();
-        let documents = home.documents();
-        home.settings(&format!(
-            "[[sources]]\nname = \"Minutes\"\npath = \"{}\"\n[worker]\nlease_seconds = 3\ngrace_seconds = 1\n[mail]\nchannel = \"smtp\"\n\
-             [mail.smtp]\nhost = \"127.0.0.1\"\nport = {port}\nsecurity = \"plain\"\nfrom = \"Recount <r@example.org>\"\n",
-            documents.display()
-        ));
+        home.mails_through(port, "lease_seconds = 3\ngrace_seconds = 1\n");
         home
+    }
+
+    /// Sends messages to a mail server on this port; `worker` are settings of the worker.
+    pub fn mails_through(&self, port: u16, worker: &str) {
+        self.settings(&format!(
+            "[[sources]]\nname = \"Minutes\"\npath = \"{}\"\n[worker]\n{worker}[mail]\nchannel = \"smtp\"\n\
+             [mail.smtp]\nhost = \"127.0.0.1\"\nport = {port}\nsecurity = \"plain\"\nfrom = \"Recount <r@example.org>\"\n",
+            self.documents().display()
+        ));
     }
 
     pub fn settings(&self, text: &str) {
@@ -110,7 +119,7 @@ impl Home {
         messages.map(|path| fs::read_to_string(path).expect("a message")).collect()
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_recount"));
         command.args(arguments).env("RECOUNT_DATA", self.data()).current_dir(self.folder.path());
         if let Place::Postgres(options) = self.database() {
@@ -196,9 +205,28 @@ pub struct Running {
 }
 
 impl Running {
-    fn spawn(command: &mut Command) -> Self {
+    pub fn spawn(command: &mut Command) -> Self {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         Self { child: child.expect("the program starts") }
+    }
+
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it prints a line that begins like this, and gives the rest of it; the lines that follow come through the
+    /// channel. Nobody looks at its log, but a full pipe would stop it, so that is read too.
+    pub async fn says(&mut self, beginning: &'static str) -> (String, Receiver<String>) {
+        let lines = lines(self.child.stdout.take().expect("a pipe"));
+        let id = self.id();
+        lines_of(self.child.stderr.take().expect("a pipe"), move |line| eprintln!("recount {id}: {line}"));
+        spawn_blocking(move || {
+            let first = lines.recv_timeout(PATIENCE).expect("the program says what it does");
+            (first.strip_prefix(beginning).unwrap_or_else(|| panic!("{first}")).to_owned(), lines)
+        })
+        .await
+        .expect("no panic")
     }
 
     /// Sends a signal by its name.
@@ -253,15 +281,7 @@ pub struct Served {
 
 impl Served {
     async fn of(mut running: Running) -> Self {
-        let lines = lines(running.child.stdout.take().expect("a pipe"));
-        // Nobody reads the log, but a full pipe would stop the server.
-        lines_of(running.child.stderr.take().expect("a pipe"), |line| eprintln!("recount: {line}"));
-        let (url, lines) = spawn_blocking(move || {
-            let first = lines.recv_timeout(PATIENCE).expect("the server says where it is");
-            (first.strip_prefix("Recount is at ").unwrap_or_else(|| panic!("{first}")).to_owned(), lines)
-        })
-        .await
-        .expect("no panic");
+        let (url, lines) = running.says("Recount is at ").await;
         Self { url, lines: Mutex::new(lines), running, client: client(Policy::default()) }
     }
 

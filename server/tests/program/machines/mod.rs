@@ -1,0 +1,6 @@
+//! Many processes on one PostgreSQL: the real program several times, killed, stopped, cut off, with the database restarted and
+//! replaced under it. These tests need a server (`tests/with-postgres.sh`); elsewhere they say so and do nothing.
+
+mod accounts;
+mod losses;
+mod office;

@@ -1,0 +1,114 @@
+//! One of several processes on the same database, as if on a machine of its own: it has its own line to the database, which a
+//! test can cut.
+
+use server::store::Place;
+use sqlx::{ConnectOptions, query_scalar};
+use tokio::time::{Instant, sleep};
+
+use super::{
+    instance::PATIENCE,
+    program::{Home, Ran, Running},
+    proxy::Proxy,
+    raw::{Raw, on},
+};
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// `recount serve`
+    Serve,
+    /// `recount serve --no-worker`
+    Pages,
+    /// `recount worker`
+    Worker,
+}
+
+/// Such a process.
+pub struct Machine {
+    pub line: Proxy,
+    /// Where its pages are; `None` for a worker.
+    pub url: Option<String>,
+    role: Role,
+    running: Running,
+}
+
+impl Machine {
+    /// Starts one, and waits until it works.
+    pub async fn start(home: &Home, role: Role) -> Self {
+        Self::start_with(home, role, &[]).await
+    }
+
+    /// Starts one with more variables of the environment.
+    pub async fn start_with(home: &Home, role: Role, variables: &[(&str, &str)]) -> Self {
+        let Place::Postgres(options) = home.database() else { panic!("machines share a server") };
+        let line = Proxy::to(options.get_port()).await;
+        Self::on_line(home, role, line, variables).await
+    }
+
+    async fn on_line(home: &Home, role: Role, line: Proxy, variables: &[(&str, &str)]) -> Self {
+        let (arguments, says): (&[&str], _) = match role {
+            Role::Serve => (&["serve", "--listen", "127.0.0.1:0"], "Recount is at "),
+            Role::Pages => (&["serve", "--no-worker", "--listen", "127.0.0.1:0"], "Recount is at "),
+            Role::Worker => (&["worker"], "Recount works on the jobs of "),
+        };
+        let Place::Postgres(options) = home.database() else { panic!("machines share a server") };
+        let url = options.as_ref().clone().host("127.0.0.1").port(line.port).to_url_lossy();
+        let mut command = home.command(arguments);
+        command.env("RECOUNT_DATABASE", url.as_str()).envs(variables.iter().copied());
+        if role == Role::Worker {
+            command.env("RECOUNT__PUBLIC_URL", "http://127.0.0.1:3000");
+        }
+        let mut running = Running::spawn(&mut command);
+        let (url, _) = running.says(says).await;
+        Self { line, url: (role != Role::Worker).then_some(url), role, running }
+    }
+
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        self.running.signal(name);
+    }
+
+    /// Ends it as a power cut would, and starts it again.
+    pub async fn dies_and_comes_back(self, home: &Home) -> Self {
+        self.signal("KILL");
+        let Self { line, role, running, .. } = self;
+        running.ended().await;
+        Self::on_line(home, role, line, &[]).await
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub async fn stops(self) -> Ran {
+        self.signal("TERM");
+        // Its line must work until then.
+        let Self { line, running, .. } = self;
+        let ran = running.ended().await;
+        drop(line);
+        ran
+    }
+
+    /// How many jobs it holds, as the database knows.
+    pub async fn held(&self, raw: &mut Raw) -> i64 {
+        let mine = format!("{}-%", self.running.id());
+        on!(*raw, connection => {
+            query_scalar("select count(*) from jobs where lease_owner like $1").bind(mine).fetch_one(connection).await
+        })
+        .expect("a number")
+    }
+
+    /// Stops it (SIGSTOP) at a moment at which it holds a job.
+    pub async fn freezes_with_a_job(&self, raw: &mut Raw) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if self.held(raw).await > 0 {
+                self.signal("STOP");
+                // Only now that it stands still it cannot hand the job back any more.
+                if self.held(raw).await > 0 {
+                    return;
+                }
+                self.signal("CONT");
+            }
+            assert!(Instant::now() < deadline, "it never has a job");
+            sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+}
