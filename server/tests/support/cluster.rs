@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::Write as _,
-    net::TcpListener,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -20,6 +19,9 @@ use super::instance::PATIENCE;
 /// that nothing waits for the disk.
 const SETTINGS: &str = "listen_addresses = '127.0.0.1'\nunix_socket_directories = ''\nmax_connections = 200\nfsync = off\n\
      synchronous_commit = on\nwal_level = replica\nautovacuum = off\nlog_min_messages = error\n";
+
+/// Below those that systems give to outgoing connections: while the server is down, such a one must not get its port.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// Such a server; it is stopped and deleted when the test ends.
 pub struct Cluster {
@@ -71,9 +73,8 @@ impl Cluster {
         }
         let mut cluster = Self { programs, folder, port: 0 };
         fill(&cluster).expect("the server's folder can be written");
-        // A port that is free now may be taken a moment later.
         let started = (0..5).any(|_| {
-            cluster.port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
+            cluster.port = rand::random_range(PORTS);
             cluster.try_start()
         });
         assert!(started, "PostgreSQL does not start: {}", cluster.log());
@@ -84,8 +85,10 @@ impl Cluster {
         path(&self.folder.path().join("data")).to_owned()
     }
 
+    /// What the server and the programs have said.
     fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+        let files = ["log", "said"].map(|name| fs::read_to_string(self.folder.path().join(name)).unwrap_or_default());
+        files.concat()
     }
 
     fn try_start(&self) -> bool {
@@ -105,11 +108,17 @@ impl Cluster {
 
     /// Kills every process of it at once, as if the machine had lost its power.
     pub fn kill(&self) {
-        let file = fs::read_to_string(self.folder.path().join("data/postmaster.pid")).expect("it runs");
+        let lock = self.folder.path().join("data/postmaster.pid");
+        let file = fs::read_to_string(&lock).expect("it runs");
         let first = file.lines().next().expect("its id");
-        // It would start new processes for the dead ones, so it stands still meanwhile.
-        let kill = format!("kill -STOP {first}; kill -KILL $(ps -o pid= --ppid {first}) {first}");
+        // It would start new processes for the dead ones, so it stands still meanwhile. The dead may have to wait for somebody
+        // who buries them.
+        let kill = format!(
+            "kill -STOP {first}; all=\"$(echo $(ps -o pid= --ppid {first}) {first})\"; kill -KILL $all; \
+             while ps -o stat= -p \"$all\" | grep -qv ^Z; do sleep 0.01; done"
+        );
         assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success());
+        fs::remove_file(lock).expect("nobody runs there any more");
     }
 
     /// Makes a standby a server that can be written to.
@@ -169,7 +178,8 @@ impl Cluster {
             Command::new(program)
         };
         // A server must not hold the test's own output open.
-        command.args(arguments).current_dir(self.folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        let said = fs::OpenOptions::new().append(true).create(true).open(self.folder.path().join("said")).expect("a file");
+        command.args(arguments).current_dir(self.folder.path()).stdout(Stdio::null()).stderr(said);
         command.status().expect("PostgreSQL's programs run").success()
     }
 }

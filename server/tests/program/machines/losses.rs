@@ -15,7 +15,8 @@ const MORE: usize = 6;
 /// Whether another process has accounted for a job that somebody held.
 const RECOVERED: &str = "select count(*) from history where entry like 'The worker has not been heard of%'";
 
-async fn stop_all(machines: impl IntoIterator<Item = Machine>) {
+/// Asks machines to stop; each must do so without a complaint.
+pub async fn stop_all(machines: impl IntoIterator<Item = Machine>) {
     for machine in machines {
         let ran = machine.stops().await;
         assert_eq!(ran.code, Some(0), "{ran:?}");

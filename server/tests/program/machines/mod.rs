@@ -2,5 +2,6 @@
 //! replaced under it. These tests need a server (`tests/with-postgres.sh`); elsewhere they say so and do nothing.
 
 mod accounts;
+mod failover;
 mod losses;
 mod office;
