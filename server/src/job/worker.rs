@@ -102,10 +102,9 @@ impl Worker {
         let mut next_sweep = Instant::now();
         while !shutdown.is_cancelled() {
             if next_sweep <= Instant::now() {
-                if let Err(error) = self.sweep(&running).await {
-                    tracing::error!(%error, "looking for dead workers and ended holds failed; trying again soon");
-                }
-                next_sweep = self.next_sweep().await;
+                // A database that does not answer must not keep the process from shutting down.
+                let Some(next) = shutdown.run_until_cancelled(self.sweep(&running)).await else { break };
+                next_sweep = next;
             }
             if let Err(error) = self.take_work(&mut jobs, &running, &shutdown, &give_up).await {
                 tracing::error!(%error, "looking for work failed; trying again soon");
@@ -134,8 +133,16 @@ impl Worker {
         }
     }
 
+    /// Does what is due. Returns when to do so again.
+    async fn sweep(&self, running: &Running) -> Instant {
+        if let Err(error) = self.end_overdue(running).await {
+            tracing::error!(%error, "looking for dead workers and ended holds failed; trying again soon");
+        }
+        self.next_sweep().await
+    }
+
     /// Accounts for dead workers, and ends the holds whose time has come.
-    async fn sweep(&self, running: &Running) -> Result<(), StoreError> {
+    async fn end_overdue(&self, running: &Running) -> Result<(), StoreError> {
         let store = &self.services.store;
         for id in store.expired_leases().await? {
             // A job of our own whose lease has run out (the machine slept) has a live task: its next heartbeat tells.

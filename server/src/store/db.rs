@@ -10,7 +10,7 @@ use super::StoreError;
 use crate::{bus::JobChanged, clock::Clock, id::JobId};
 use chrono::{DateTime, Utc};
 use postgres::PgTx;
-pub(super) use postgres::bounded;
+pub(super) use postgres::{Borrowed, bounded, listen};
 use sqlx::{
     Sqlite, SqlitePool, Transaction,
     migrate::{MigrateError, Migrator},
@@ -106,7 +106,7 @@ macro_rules! read {
     ($db:expr, $conn:ident => $body:expr) => {
         match &$db {
             $crate::store::db::Db::Sqlite { reader: $conn, .. } => $body,
-            $crate::store::db::Db::Postgres(pool) => match pool.acquire().await {
+            $crate::store::db::Db::Postgres(pool) => match $crate::store::db::Borrowed::of(pool).await {
                 Ok(mut connection) => {
                     let result = {
                         let $conn = &mut *connection;
@@ -115,8 +115,7 @@ macro_rules! read {
                     match result {
                         Ok(result) => result,
                         Err(late) => {
-                            // Nobody knows what such a connection is in the middle of.
-                            connection.close_on_drop();
+                            connection.give_up();
                             Err(late)
                         }
                     }
@@ -224,7 +223,7 @@ impl Db {
                 reader.close().await;
                 writer.close().await;
             }
-            Self::Postgres(pool) => pool.close().await,
+            Self::Postgres(pool) => postgres::close(pool).await,
         }
     }
 }
