@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     instance::PATIENCE,
-    program::{Home, Ran, Running},
+    program::{Home, Pages, Ran, Running},
     proxy::Proxy,
     raw::{Raw, on},
 };
@@ -26,8 +26,8 @@ pub enum Role {
 /// Such a process.
 pub struct Machine {
     pub line: Proxy,
-    /// Where its pages are; `None` for a worker.
-    pub url: Option<String>,
+    /// `None` for a worker.
+    pages: Option<Pages>,
     role: Role,
     running: Running,
 }
@@ -60,7 +60,12 @@ impl Machine {
         }
         let mut running = Running::spawn(&mut command);
         let (url, _) = running.says(says).await;
-        Self { line, url: (role != Role::Worker).then_some(url), role, running }
+        Self { line, pages: (role != Role::Worker).then(|| Pages::at(url)), role, running }
+    }
+
+    /// Its pages; a worker has none.
+    pub fn pages(&self) -> Option<&Pages> {
+        self.pages.as_ref()
     }
 
     /// Sends a signal by its name.

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
+    ops::Deref,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::{
@@ -273,16 +274,23 @@ fn wait(child: &mut Child) -> ExitStatus {
 
 /// A server that runs.
 pub struct Served {
-    pub url: String,
+    pages: Pages,
     lines: Mutex<Receiver<String>>,
     running: Running,
-    client: reqwest::Client,
+}
+
+impl Deref for Served {
+    type Target = Pages;
+
+    fn deref(&self) -> &Pages {
+        &self.pages
+    }
 }
 
 impl Served {
     async fn of(mut running: Running) -> Self {
         let (url, lines) = running.says("Recount is at ").await;
-        Self { url, lines: Mutex::new(lines), running, client: client(Policy::default()) }
+        Self { pages: Pages::at(url), lines: Mutex::new(lines), running }
     }
 
     /// The next line that it prints.
@@ -300,6 +308,18 @@ impl Served {
     pub async fn kill(mut self) {
         self.running.child.kill().expect("it is ours");
         assert_eq!(self.running.ended().await.code, None);
+    }
+}
+
+/// What a server has for people and programs.
+pub struct Pages {
+    pub url: String,
+    client: reqwest::Client,
+}
+
+impl Pages {
+    pub fn at(url: String) -> Self {
+        Self { url, client: client(Policy::default()) }
     }
 
     /// Orders a report for June 2026.
@@ -384,11 +404,16 @@ impl Served {
         (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}")))
     }
 
+    /// The stream of a job's events.
+    pub async fn events(&self, token: &str, id: &str) -> reqwest::Response {
+        let request = self.client.get(format!("{}/api/v1/jobs/{id}/events", self.url)).bearer_auth(token);
+        request.send().await.expect("the server answers")
+    }
+
     /// Waits for the end of a job, by its stream of events.
     pub async fn end_of(&self, token: &str, id: &str) -> Value {
-        let request = self.client.get(format!("{}/api/v1/jobs/{id}/events", self.url)).bearer_auth(token);
-        let stream = tokio::time::timeout(PATIENCE, async { request.send().await?.text().await });
-        stream.await.expect("the job ends").expect("the stream ends well");
+        let events = tokio::time::timeout(PATIENCE, async { self.events(token, id).await.text().await });
+        events.await.expect("the job ends").expect("the stream ends well");
         let job = self.job(token, id).await;
         assert!(["finished", "cancelled", "failed"].contains(&job["phase"].as_str().expect("a phase")), "{job}");
         job

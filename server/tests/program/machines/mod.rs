@@ -4,4 +4,5 @@
 mod accounts;
 mod failover;
 mod losses;
+mod messages;
 mod office;

@@ -1,9 +1,6 @@
 //! Several processes and their one mail server, and people who order reports and cancel some of them, whatever happens.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
@@ -89,7 +86,6 @@ const PEOPLE: u64 = 5;
 
 /// People at work.
 pub struct Traffic {
-    faces: Faces,
     stop: CancellationToken,
     ended: watch::Receiver<usize>,
     people: JoinSet<Vec<Order>>,
@@ -97,23 +93,18 @@ pub struct Traffic {
 
 impl Traffic {
     fn start(token: &str, seed: u64, machines: &[&Machine]) -> Self {
-        let faces = Faces::default();
-        faces.are(machines);
+        let urls = machines.iter().filter_map(|machine| machine.pages()).map(|pages| pages.url.clone());
+        let urls: Arc<[String]> = urls.collect();
         let stop = CancellationToken::new();
         let (count, ended) = watch::channel(0);
         let count = Arc::new(count);
         let mut people = JoinSet::new();
         for number in 0..PEOPLE {
             let rng = StdRng::seed_from_u64(seed ^ number);
-            let client = Client { faces: faces.clone(), token: token.to_owned(), rng };
+            let client = Client { urls: urls.clone(), token: token.to_owned(), rng };
             people.spawn(work(client, number, stop.clone(), count.clone()));
         }
-        Self { faces, stop, ended, people }
-    }
-
-    /// From now on these machines are used.
-    pub fn uses(&self, machines: &[&Machine]) {
-        self.faces.are(machines);
+        Self { stop, ended, people }
     }
 
     /// Waits until so many more jobs have ended: work goes on.
@@ -134,25 +125,9 @@ impl Traffic {
     }
 }
 
-/// Where pages are to be had.
-#[derive(Clone, Default)]
-struct Faces(Arc<Mutex<Vec<String>>>);
-
-impl Faces {
-    fn are(&self, machines: &[&Machine]) {
-        *self.0.lock().expect("nobody panics while holding it") =
-            machines.iter().filter_map(|machine| machine.url.clone()).collect();
-    }
-
-    fn one(&self, rng: &mut StdRng) -> String {
-        let faces = self.0.lock().expect("nobody panics while holding it");
-        faces[rng.random_range(0..faces.len())].clone()
-    }
-}
-
 /// Somebody who asks until there is an answer, each time at any machine.
 struct Client {
-    faces: Faces,
+    urls: Arc<[String]>,
     token: String,
     rng: StdRng,
 }
@@ -161,7 +136,7 @@ impl Client {
     async fn ask(&mut self, method: reqwest::Method, path: &str, key: &str, body: Value) -> Value {
         let deadline = Instant::now() + CALM;
         loop {
-            let url = format!("{}/api/v1/{path}", self.faces.one(&mut self.rng));
+            let url = format!("{}/api/v1/{path}", self.urls[self.rng.random_range(0..self.urls.len())]);
             // Each time over a connection of its own: one that was made to a dead machine says nothing about the next.
             let client = reqwest::Client::builder().tls_certs_only([]).timeout(REQUEST).build().expect("a client");
             let request = client.request(method.clone(), url).bearer_auth(&self.token).header("idempotency-key", key);
