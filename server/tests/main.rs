@@ -38,6 +38,7 @@ mod store {
     mod cancel;
     mod constraints;
     mod forgetting;
+    mod leases;
     mod lifecycle;
     mod migration;
     mod recovery;
@@ -47,6 +48,7 @@ mod jobs {
     //! Whole jobs through a worker, on real files and scripted servers.
 
     mod afterwards;
+    mod answers;
     mod cancel;
     mod crash;
     mod doubt;
@@ -84,4 +86,5 @@ mod program {
     mod machines;
     mod proof;
     mod serve;
+    mod upgrade;
 }

@@ -13,7 +13,7 @@ use postgres::PgTx;
 pub(super) use postgres::{Borrowed, bounded, listen};
 use sqlx::{
     Sqlite, SqlitePool, Transaction,
-    migrate::{MigrateError, Migrator},
+    migrate::Migrator,
     postgres::{PgConnectOptions, PgPool},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -185,7 +185,7 @@ impl Db {
             sqlx::query_scalar("select oldest_migration from compatibility").fetch_one(conn).await
         })?;
         let known = SQLITE_MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
-        if known < needed { Err(MigrateError::VersionTooNew(needed, known).into()) } else { Ok(()) }
+        if known < needed { Err(StoreError::TooOld { needed, known }) } else { Ok(()) }
     }
 
     /// Begins a write transaction. SQLite takes its write lock at once, so nothing that is read inside can be stale; with

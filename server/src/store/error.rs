@@ -14,6 +14,12 @@ pub enum StoreError {
     /// The migrations could not be applied.
     #[error("migration: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
+    /// A newer version has made migrations that this one must know to work with the database.
+    #[error(
+        "A newer version of Recount has changed this database so that this one cannot work with it any more. Start the newer version. \
+         (The database needs migration {needed}; this version knows those up to {known}.)"
+    )]
+    TooOld { needed: i64, known: i64 },
     /// A row holds what the program never writes.
     #[error("inconsistent data in {table}.{column}, row {row}")]
     Inconsistent { table: &'static str, column: &'static str, row: String },

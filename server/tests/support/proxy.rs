@@ -40,7 +40,7 @@ struct State {
 /// Commits of PostgreSQL's protocol that pass, and the one whose answer is lost.
 #[derive(Debug, Default)]
 struct Commits {
-    seen: AtomicUsize,
+    seen: Arc<AtomicUsize>,
     /// 0 for none.
     lost: AtomicUsize,
 }
@@ -108,8 +108,8 @@ impl Proxy {
     }
 
     /// How many commits have passed.
-    pub fn commits(&self) -> usize {
-        self.commits.seen.load(SeqCst)
+    pub fn counter(&self) -> Arc<AtomicUsize> {
+        self.commits.seen.clone()
     }
 }
 
