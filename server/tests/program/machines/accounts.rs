@@ -87,13 +87,12 @@ async fn check(record: &Record, order: &Order, mail: &Mail, raw: &mut Raw) {
         assert!(named <= usize::try_from(email.attempts).expect("few"), "named {named} times: {email:?}; {context}");
     }
     check_sentence(&headline(job), job, reports, accepted, &context);
-    match &order.cancel {
-        Some(answer) => check_cancel(job, answer, reports, |number| mail.named(record, number), &context),
-        None => {
-            assert!(!job.cancel_requested && job.phase == Phase::Finished, "{context}");
-            let is_settled = |outcome| matches!(outcome, Outcome::Done | Outcome::Unconfirmed);
-            assert!(job.emails().all(|email| is_settled(email.outcome)), "{context}");
-        }
+    if let Some(answer) = &order.cancel {
+        check_cancel(job, answer, reports, |number| mail.named(record, number), &context);
+    } else {
+        assert!(!job.cancel_requested && job.phase == Phase::Finished, "{context}");
+        let is_settled = |outcome| matches!(outcome, Outcome::Done | Outcome::Unconfirmed);
+        assert!(job.emails().all(|email| is_settled(email.outcome)), "{context}");
     }
 }
 

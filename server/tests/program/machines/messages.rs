@@ -27,14 +27,14 @@ const END_LISTENERS: &str = "select count(pg_terminate_backend(pid)) from pg_sta
     where datname = current_database() and query ilike 'listen%'";
 
 /// Pages on one machine, a worker on another; long leases, so that nothing is due to them.
-struct Two {
-    home: Home,
-    token: String,
-    smtp: Server,
+pub struct Two {
+    pub home: Home,
+    pub token: String,
+    pub smtp: Server,
 }
 
 impl Two {
-    async fn new(test: &str, script: Script) -> Option<Self> {
+    pub async fn new(test: &str, script: Script) -> Option<Self> {
         if std::env::var_os("RECOUNT_TEST_POSTGRES").is_none() {
             skip(test, "it needs PostgreSQL (tests/with-postgres.sh)");
             return None;
@@ -45,7 +45,7 @@ impl Two {
         Some(Self { home, token, smtp })
     }
 
-    async fn start(&self, role: Role) -> Machine {
+    pub async fn start(&self, role: Role) -> Machine {
         Machine::start(&self.home, role).await
     }
 
@@ -54,7 +54,7 @@ impl Two {
     }
 }
 
-fn pages_of(machine: &Machine) -> &Pages {
+pub fn pages_of(machine: &Machine) -> &Pages {
     machine.pages().expect("it serves pages")
 }
 
@@ -113,7 +113,7 @@ async fn follow(two: &Two, held: usize, mut raw: Option<Raw>) -> Vec<Duration> {
     took
 }
 
-fn print(what: &str, took: &[Duration]) {
+pub fn print(what: &str, took: &[Duration]) {
     let mut line = format!("{what}:");
     for time in took {
         write!(line, " {}", time.as_millis()).expect("memory");

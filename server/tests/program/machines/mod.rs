@@ -3,6 +3,7 @@
 
 mod accounts;
 mod failover;
+mod hangs;
 mod losses;
 mod messages;
 mod office;
