@@ -1,8 +1,11 @@
 //! The database's machine dies, and a standby that has every answered commit takes its place.
 
+use tokio::time::Instant;
+
 use super::{
     accounts::settle,
     losses::stop_all,
+    messages::print,
     office::{Office, Traffic},
 };
 use crate::support::{
@@ -47,7 +50,9 @@ impl Pair {
 
     async fn settle(self, title: &str) {
         let Self { primary, standby, mut office, machines, mut traffic } = self;
+        let since = Instant::now();
         traffic.goes_on(MORE, "after the failover").await;
+        print(&format!("{title}: {MORE} more jobs had ended after"), &[since.elapsed()]);
         let orders = traffic.closes().await;
         stop_all(machines).await;
         drop(primary);
