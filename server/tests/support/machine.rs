@@ -1,6 +1,8 @@
 //! One of several processes on the same database, as if on a machine of its own: it has its own line to the database, which a
 //! test can cut.
 
+use std::time::Duration;
+
 use server::store::Place;
 use sqlx::{ConnectOptions, query_scalar};
 use tokio::time::{Instant, sleep};
@@ -102,18 +104,29 @@ impl Machine {
 
     /// Stops it (SIGSTOP) at a moment at which it holds a job.
     pub async fn freezes_with_a_job(&self, raw: &mut Raw) {
+        self.with_a_job(raw, || self.signal("STOP"), || self.signal("CONT")).await;
+    }
+
+    /// Loses its line to the database, without a word, at a moment at which it holds a job.
+    pub async fn is_cut_off_with_a_job(&self, raw: &mut Raw) {
+        self.with_a_job(raw, || self.line.goes_silent(), || self.line.heals()).await;
+    }
+
+    /// Does this to it while it holds a job, and takes it back where the job was gone by then.
+    async fn with_a_job(&self, raw: &mut Raw, act: impl Fn(), take_back: impl Fn()) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if self.held(raw).await > 0 {
-                self.signal("STOP");
-                // Only now that it stands still it cannot hand the job back any more.
+                act();
+                // What was on its way has arrived by then; from now on it cannot hand the job back any more.
+                sleep(Duration::from_millis(100)).await;
                 if self.held(raw).await > 0 {
                     return;
                 }
-                self.signal("CONT");
+                take_back();
             }
             assert!(Instant::now() < deadline, "it never has a job");
-            sleep(std::time::Duration::from_millis(5)).await;
+            sleep(Duration::from_millis(5)).await;
         }
     }
 }

@@ -61,7 +61,7 @@ async fn three_processes_one_asleep_past_its_lease_and_one_cut_off() {
     traffic.goes_on(MORE, "it woke up").await;
 
     let before = raw.number(RECOVERED).await;
-    second.line.goes_silent();
+    second.is_cut_off_with_a_job(&mut raw).await;
     number_is(&mut raw, RECOVERED, |count| count > before).await;
     traffic.goes_on(MORE, "one hears nothing").await;
     second.line.resets();
