@@ -18,7 +18,7 @@ use server::{
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::support::{
-    cluster::skip,
+    cluster::skips,
     instance::{Instance, PATIENCE},
     proxy::Proxy,
     smtp_server::{Act::Hold, Script, Server},
@@ -43,15 +43,14 @@ struct Case {
 }
 
 impl Case {
-    /// Fails where the tests are to use SQLite.
-    async fn new(script: Script) -> Option<Self> {
+    async fn new(script: Script) -> Self {
         let instance = Instance::new().await;
         instance.two_documents();
-        let (line, store) = instance.store_on_a_line().await?;
+        let (line, store) = instance.store_on_a_line().await;
         let server = Server::start(script);
         let services = Services { store: store.clone(), ..instance.services_with_smtp(server.port) };
         let options = WorkerOptions { lease: LEASE, grace: PATIENCE, ..WorkerOptions::default() };
-        Some(Self { instance, line, store, server, worker: Running::start_with(services, options) })
+        Self { instance, line, store, server, worker: Running::start_with(services, options) }
     }
 
     /// Whoever gets no answer asks again.
@@ -103,8 +102,8 @@ impl Case {
 }
 
 /// A whole job that loses the answer to the commit with this number; 0 for none. Returns how many commits there were.
-async fn whole(number: usize) -> Option<usize> {
-    let case = Case::new(Script::default()).await?;
+async fn whole(number: usize) -> usize {
+    let case = Case::new(Script::default()).await;
     case.line.loses_answer_to_commit(number);
     let id = case.order().await;
     let commits = case.line.counter();
@@ -113,12 +112,12 @@ async fn whole(number: usize) -> Option<usize> {
     assert_eq!((record.job.phase, record.job.cancel_requested), (Phase::Finished, false), "{context}: {:?}", record.job);
     // Between the server's 354 and the message nobody else was in doubt.
     assert!(record.job.emails().all(|email| email.outcome == Outcome::Done), "{context}: {:?}", record.job);
-    Some(commits.load(SeqCst))
+    commits.load(SeqCst)
 }
 
 /// A job that is cancelled at the first recipient, and loses the answer to the commit with this number from then on.
-async fn cancelled(number: usize) -> Option<usize> {
-    let case = Case::new(Script { rcpt: Hold(b"250 2.1.5 ok\r\n"), ..Script::default() }).await?;
+async fn cancelled(number: usize) -> usize {
+    let case = Case::new(Script { rcpt: Hold(b"250 2.1.5 ok\r\n"), ..Script::default() }).await;
     let id = case.order().await;
     timeout(PATIENCE, case.server.reached()).await.expect("the worker is at the mail server");
     let commits = case.line.counter();
@@ -130,15 +129,15 @@ async fn cancelled(number: usize) -> Option<usize> {
     let context = format!("the answer to commit {number} from the Cancel on was lost");
     let record = case.end(id, &context).await;
     assert_eq!(headline(&record.job), "Cancelled. Report saved; email not sent", "{context}: {:?}", record.job);
-    Some(commits.load(SeqCst) - before)
+    commits.load(SeqCst) - before
 }
 
-/// Runs a case for each commit that there is without any loss; `None` where the tests are to use SQLite.
-async fn each<F>(case: impl Fn(usize) -> F) -> Option<usize>
+/// Runs a case for each commit that there is without any loss. Returns how many those were.
+async fn each<F>(case: impl Fn(usize) -> F) -> usize
 where
-    F: Future<Output = Option<usize>> + Send + 'static,
+    F: Future<Output = usize> + Send + 'static,
 {
-    let commits = case(0).await?;
+    let commits = case(0).await;
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let cases: Vec<_> = (1..=commits)
         .map(|number| {
@@ -152,14 +151,15 @@ where
     for case in cases {
         case.await.expect("the case passes");
     }
-    Some(commits)
+    commits
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_whose_answer_is_lost_costs_neither_the_job_nor_its_truth() {
-    let (Some(all), Some(after)) = (each(whole).await, each(cancelled).await) else {
-        return skip("commits whose answer is lost", "it needs PostgreSQL (tests/with-postgres.sh)");
-    };
+    if skips("commits whose answer is lost") {
+        return;
+    }
+    let (all, after) = (each(whole).await, each(cancelled).await);
     assert!(all > 10 && after >= 2, "{all}, {after}");
     let line = format!("The answer to each of {all} commits of a job was lost, and to each of {after} after a Cancel");
     writeln!(std::io::stdout().lock(), "{line}").expect("standard output");

@@ -30,16 +30,33 @@ pub struct Cluster {
     pub port: u16,
 }
 
+/// Whether tests are to use PostgreSQL.
+fn is_on_postgres() -> bool {
+    std::env::var_os("RECOUNT_TEST_POSTGRES").is_some()
+}
+
+/// The database that tests run on.
+pub fn engine() -> &'static str {
+    if is_on_postgres() { "PostgreSQL" } else { "SQLite" }
+}
+
 /// Says on the real standard error that something is not tested here, and why.
-pub fn skip(test: &str, why: &str) {
+fn skip(test: &str, why: &str) {
     let _ = writeln!(std::io::stderr().lock(), "SKIPPED, {why}: {test}");
+}
+
+/// Whether a test cannot run because tests are not to use PostgreSQL; says so then.
+pub fn skips(test: &str) -> bool {
+    if !is_on_postgres() {
+        skip(test, "it needs PostgreSQL (tests/with-postgres.sh)");
+    }
+    !is_on_postgres()
 }
 
 impl Cluster {
     /// Starts a new one; `None` where tests are not to use PostgreSQL, said loudly.
     pub fn start(test: &str) -> Option<Self> {
-        if std::env::var_os("RECOUNT_TEST_POSTGRES").is_none() {
-            skip(test, "it needs PostgreSQL (tests/with-postgres.sh)");
+        if skips(test) {
             return None;
         }
         let Some(programs) = programs() else {

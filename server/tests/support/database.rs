@@ -58,11 +58,6 @@ impl Drop for Database {
     }
 }
 
-/// What the tests run on.
-pub fn kind() -> &'static str {
-    if server().is_some() { "PostgreSQL" } else { "SQLite" }
-}
-
 /// The server that tests are to use.
 fn server() -> Option<PgConnectOptions> {
     let url = std::env::var("RECOUNT_TEST_POSTGRES").ok()?;

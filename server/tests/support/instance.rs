@@ -197,13 +197,13 @@ impl Instance {
         Raw::open(&self.database.place).await
     }
 
-    /// The store over a line that a test can cut; `None` on SQLite, which needs none.
-    pub async fn store_on_a_line(&self) -> Option<(Proxy, Store)> {
-        let Place::Postgres(options) = &self.database.place else { return None };
+    /// The store over a line to PostgreSQL that a test can cut.
+    pub async fn store_on_a_line(&self) -> (Proxy, Store) {
+        let Place::Postgres(options) = &self.database.place else { panic!("a file needs no line") };
         let line = Proxy::to(options.get_port()).await;
         let place = Place::Postgres(Box::new(options.as_ref().clone().host("127.0.0.1").port(line.port)));
         let store = Store::open(&place, self.clock.clone(), "recount.test").await.expect("the database can be opened again");
-        Some((line, store))
+        (line, store)
     }
 
     /// The store over a handle of its own, as another process has it.

@@ -6,7 +6,7 @@ use std::{fmt::Write as _, io::Write as _, time::Duration};
 use tokio::time::{Instant, timeout};
 
 use crate::support::{
-    cluster::skip,
+    cluster::skips,
     gate::Gate,
     instance::PATIENCE,
     machine::{Machine, Role},
@@ -35,8 +35,7 @@ pub struct Two {
 
 impl Two {
     pub async fn new(test: &str, script: Script) -> Option<Self> {
-        if std::env::var_os("RECOUNT_TEST_POSTGRES").is_none() {
-            skip(test, "it needs PostgreSQL (tests/with-postgres.sh)");
+        if skips(test) {
             return None;
         }
         let (home, smtp) = (Home::new(), Server::start(script));

@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    cluster::skip,
+    cluster::skips,
     instance::PATIENCE,
     machine::{Machine, Role},
     program::Home,
@@ -40,8 +40,7 @@ pub struct Office {
 impl Office {
     /// On a database of the shared server; `None` where there is none.
     pub async fn new(test: &str) -> Option<Self> {
-        if std::env::var_os("RECOUNT_TEST_POSTGRES").is_none() {
-            skip(test, "it needs PostgreSQL (tests/with-postgres.sh)");
+        if skips(test) {
             return None;
         }
         Some(Self::at_home(Home::new()).await)
