@@ -40,6 +40,7 @@ mod store {
     mod fairness;
     mod files;
     mod forgetting;
+    mod leases;
     mod lifecycle;
     mod migration;
     mod recovery;
@@ -52,6 +53,7 @@ mod jobs {
     //! Whole jobs through a worker, on real files and scripted servers.
 
     mod afterwards;
+    mod answers;
     mod cancel;
     mod crash;
     mod doubt;
@@ -100,6 +102,8 @@ mod program {
 
     mod backup;
     mod commands;
+    mod machines;
     mod proof;
     mod serve;
+    mod upgrade;
 }

@@ -9,7 +9,7 @@ use crate::{
     id::JobId,
     store::{Claim, JobTx, StoreError, complain},
 };
-use app::contract::{Outcome, Phase, Refusal, StepKind, Verdict};
+use app::contract::{Effect, Outcome, Phase, Refusal, StepKind, Verdict};
 use chrono::TimeDelta;
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
@@ -105,8 +105,13 @@ impl Work {
     async fn write_verdict(&self, number: u32, verdict: Verdict) -> Result<(), StepError> {
         let mut change = self.change().await?;
         if let Err(refusal) = change.job.settle(self.claim.epoch, number, verdict.clone()) {
+            let effect = change.job.effect(number).filter(|effect| effect.epoch == self.claim.epoch);
+            if effect.is_some_and(|effect| is_written(effect, &verdict)) {
+                // It was written the last time; only the answer to that commit was lost.
+                return Ok(());
+            }
             // A person or a look has settled it meanwhile, and that stays. An answer that says otherwise stands beside it.
-            let said = change.job.effect(number).filter(|effect| effect.epoch == self.claim.epoch).map(|effect| effect.outcome);
+            let said = effect.map(|effect| effect.outcome);
             if let (Some(Outcome::Done | Outcome::NotDone), Verdict::Done(answer))
             | (Some(Outcome::Done), Verdict::NotDone(_, answer)) = (said, verdict)
             {
@@ -123,6 +128,16 @@ impl Work {
     pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, StepError> {
         self.halt.unless_stopped(work).await.ok_or(StepError::Stopped)
     }
+}
+
+/// Whether the record says so already.
+fn is_written(effect: &Effect, verdict: &Verdict) -> bool {
+    let (outcome, not_done, evidence) = match verdict {
+        Verdict::Done(evidence) => (Outcome::Done, None, evidence),
+        Verdict::NotDone(why, evidence) => (Outcome::NotDone, Some(*why), evidence),
+        Verdict::Unconfirmed(evidence) => (Outcome::Unconfirmed, None, evidence),
+    };
+    (effect.outcome, effect.not_done, effect.evidence.as_ref()) == (outcome, not_done, Some(evidence))
 }
 
 /// Runs a claimed job until it has ended, or until it is handed back.

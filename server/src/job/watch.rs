@@ -35,9 +35,17 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Watches a claim until `done`; fires `halt.stop` when its work must stop.
 pub async fn watch(store: Store, claim: Claim, lease: TimeDelta, halt: Halt, done: CancellationToken) {
-    // Side by side: a heartbeat that waits for the database's writer must not keep the watcher from looking.
-    let both = Box::pin(async { tokio::join!(keep_alive(&store, &claim, lease, &halt), look_out(&store, &claim, &halt)) });
-    done.run_until_cancelled(both).await;
+    // Side by side: a heartbeat that waits for the database's writer must not keep the watcher from looking, nor a database that
+    // does not answer keep the work from stopping with the process.
+    let all = Box::pin(async {
+        tokio::join!(keep_alive(&store, &claim, lease, &halt), look_out(&store, &claim, &halt), shut_down(&halt))
+    });
+    done.run_until_cancelled(all).await;
+}
+
+async fn shut_down(halt: &Halt) {
+    halt.shutdown.cancelled().await;
+    halt.stop.cancel();
 }
 
 /// Prolongs the lease. Once that has failed for as long as a lease lasts, another worker may have the job, whatever is the
@@ -68,7 +76,6 @@ async fn look_out(store: &Store, claim: &Claim, halt: &Halt) {
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = halt.shutdown.cancelled(), if !halt.stop.is_cancelled() => halt.stop.cancel(),
             _ = look.tick() => heed(store.look(claim.id, claim.epoch).await, claim, halt),
             () = changed(&mut bus, claim.id) => heed(store.look(claim.id, claim.epoch).await, claim, halt),
         }

@@ -51,8 +51,8 @@ pub struct Worker {
 
 /// The longest time between two looks for expired leases.
 const SWEEP: Duration = Duration::from_secs(5);
-/// The pause before the next sweep where something is overdue: somebody else may be at it.
-const SOON: Duration = Duration::from_millis(50);
+/// The pause before the next sweep where something is overdue: somebody else is at it, or nobody can do anything about it.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// The jobs that this worker has a task for.
 #[derive(Debug, Clone, Default)]
@@ -102,10 +102,9 @@ impl Worker {
         let mut next_sweep = Instant::now();
         while !shutdown.is_cancelled() {
             if next_sweep <= Instant::now() {
-                if let Err(error) = self.sweep(&running).await {
-                    complain("looking for dead workers and ended holds failed; trying again soon", &error);
-                }
-                next_sweep = self.next_sweep().await;
+                // A database that does not answer must not keep the process from shutting down.
+                let Some(next) = shutdown.run_until_cancelled(self.sweep(&running)).await else { break };
+                next_sweep = next;
             }
             if let Err(error) = self.take_work(&mut jobs, &running, &shutdown, &give_up).await {
                 complain("looking for work failed; trying again soon", &error);
@@ -134,8 +133,16 @@ impl Worker {
         }
     }
 
+    /// Does what is due. Returns when to do so again.
+    async fn sweep(&self, running: &Running) -> Instant {
+        if let Err(error) = self.end_overdue(running).await {
+            complain("looking for dead workers and ended holds failed; trying again soon", &error);
+        }
+        self.next_sweep().await
+    }
+
     /// Accounts for dead workers, and ends the holds whose time has come.
-    async fn sweep(&self, running: &Running) -> Result<(), StoreError> {
+    async fn end_overdue(&self, running: &Running) -> Result<(), StoreError> {
         let store = &self.services.store;
         for id in store.expired_leases().await? {
             // A job of our own whose lease has run out (the machine slept) has a live task: its next heartbeat tells.
@@ -179,7 +186,7 @@ impl Worker {
     /// When something may happen that nobody announces.
     async fn next_sweep(&self) -> Instant {
         let due = self.services.store.next_due().await.ok().flatten();
-        let pause = due.map(|left| (left + TimeDelta::milliseconds(50)).to_std().unwrap_or(SOON));
+        let pause = due.map(|left| (left + TimeDelta::milliseconds(50)).to_std().unwrap_or(AGAIN));
         Instant::now() + pause.unwrap_or(SWEEP).min(SWEEP)
     }
 }

@@ -10,7 +10,7 @@ use super::StoreError;
 use crate::{bus::JobChanged, clock::Clock, id::JobId};
 use chrono::{DateTime, Utc};
 use postgres::PgTx;
-pub(super) use postgres::{CHANNEL, bounded};
+pub(super) use postgres::{Borrowed, CHANNEL, bounded, listen};
 use sqlx::{
     Connection, Sqlite, SqlitePool, Transaction,
     migrate::Migrator,
@@ -106,7 +106,7 @@ macro_rules! read {
     ($db:expr, $conn:ident => $body:expr) => {
         match &$db {
             $crate::store::db::Db::Sqlite { reader: $conn, .. } => $body,
-            $crate::store::db::Db::Postgres(pool) => match pool.acquire().await {
+            $crate::store::db::Db::Postgres(pool) => match $crate::store::db::Borrowed::of(pool).await {
                 Ok(mut connection) => {
                     let result = {
                         let $conn = &mut *connection;
@@ -115,8 +115,7 @@ macro_rules! read {
                     match result {
                         Ok(result) => result,
                         Err(late) => {
-                            // Nobody knows what such a connection is in the middle of.
-                            connection.close_on_drop();
+                            connection.give_up();
                             Err(late)
                         }
                     }
@@ -240,7 +239,7 @@ impl Db {
                 reader.close().await;
                 writer.close().await;
             }
-            Self::Postgres(pool) => pool.close().await,
+            Self::Postgres(pool) => postgres::close(pool).await,
         }
     }
 }
@@ -258,10 +257,10 @@ impl Tx {
         if let Self::Postgres(_) = self {
             within!(*self, conn => {
                 sqlx::query(
-                    "with recursive line (id, about_job) as
-                         (select id, about_job from jobs where id = $1
-                          union all select jobs.id, jobs.about_job from jobs join line on jobs.id = line.about_job)
-                     select id from jobs where id in (select id from line) order by id for update",
+                    "with recursive line (id, about_job, depth) as
+                         (select id, about_job, 0 from jobs where id = $1
+                          union all select jobs.id, jobs.about_job, depth + 1 from jobs join line on jobs.id = line.about_job)
+                     select jobs.id from jobs join line on line.id = jobs.id order by line.depth desc for update of jobs",
                 )
                 .bind(id)
                 .execute(conn)

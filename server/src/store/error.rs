@@ -18,11 +18,10 @@ pub enum StoreError {
     /// The migrations could not be applied.
     #[error("migration: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
-    /// A newer version of the program has changed the database so that this one cannot work with it. Both are numbers of
-    /// migrations.
+    /// A newer version has made migrations that this one must know to work with the database.
     #[error(
-        "this version of Recount is too old for the database, which a newer version has changed: it needs migration {needed}, and \
-         this version knows them up to {known}. Start the newer version"
+        "A newer version of Recount has changed this database so that this one cannot work with it any more. Start the newer version. \
+         (The database needs migration {needed}; this version knows those up to {known}.)"
     )]
     TooOld { needed: i64, known: i64 },
     /// A row holds what the program never writes.

@@ -373,7 +373,7 @@ impl Store {
         Ok(lease.into_iter().chain(hold.map(|until| until - self.clock.now())).min())
     }
 
-    /// Ends the holds whose time has come.
+    /// Ends the holds whose time has come. A job whose rows cannot be understood must not keep the others waiting.
     pub async fn end_due_holds(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         let ids: Vec<JobId> = read!(self.db, conn => {
@@ -381,7 +381,15 @@ impl Store {
                 .bind(now).fetch_all(conn).await
         })?;
         for id in ids {
-            let Some(mut change) = self.change_job(id).await? else { continue };
+            let mut change = match self.change_job(id).await {
+                Ok(Some(change)) => change,
+                Ok(None) => continue,
+                Err(error @ StoreError::Inconsistent { .. }) => {
+                    tracing::error!(job = %id, %error, "job {id} cannot be understood; its hold goes on");
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             // Read again under the lock: somebody may have cancelled or sent meanwhile.
             let waits = change.job.is_held() && change.row().set_aside_at.is_none();
             if waits && change.before.row.hold_until.is_some_and(|until| until <= change.now) {

@@ -6,18 +6,14 @@
 
 use super::{
     Store, StoreError,
-    db::{CHANNEL, Db, Tx},
+    db::{CHANNEL, Db, Tx, listen},
     trouble::complain,
 };
 use crate::{
     bus::{Bus, JobChanged, News},
     id::JobId,
 };
-use sqlx::{
-    Executor, Sqlite, SqlitePool,
-    pool::PoolConnection,
-    postgres::{PgListener, PgPool},
-};
+use sqlx::{Executor, Sqlite, SqlitePool, pool::PoolConnection, postgres::PgPool};
 use std::{collections::HashMap, time::Duration};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -81,8 +77,7 @@ impl Store {
     }
 
     async fn listen(&self, pool: &PgPool) -> Result<std::convert::Infallible, StoreError> {
-        let mut listener = PgListener::connect_with(pool).await?;
-        listener.listen(CHANNEL).await?;
+        let mut listener = listen(pool, CHANNEL).await?;
         // What was said before is past.
         self.announcer.bus.publish(News::Anything);
         loop {

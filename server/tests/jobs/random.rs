@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{
     chaos::Chaos,
+    cluster::engine,
     instance::{Instance, PATIENCE},
     raw::Raw,
     truth::check_sentence,
@@ -364,7 +365,7 @@ fn print(run: &Run, records: &[Record], seed: u64, looks: usize, took: Duration)
     rows.extend(run.counts.iter().map(|(what, count)| ((*what).to_owned(), *count)));
     rows.push(("records read along".into(), looks));
     let mut out = std::io::stdout().lock();
-    writeln!(out, "\nRandomized run with RECOUNT_SEED={seed}, {:.0} s", took.as_secs_f64()).unwrap();
+    writeln!(out, "\nRandomized run on {} with RECOUNT_SEED={seed}, {:.0} s", engine(), took.as_secs_f64()).unwrap();
     for (what, count) in rows {
         writeln!(out, "{what:42} {count:6}").unwrap();
     }

@@ -12,6 +12,10 @@ use server::{
     store::{Place, Store},
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection, postgres::PgConnectOptions, query, query_scalar, raw_sql};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::block_in_place,
+};
 use uuid::Uuid;
 
 /// A migrated database that those of the tests are copied from.
@@ -84,13 +88,20 @@ async fn run(server: PgConnectOptions, statement: String) {
     raw_sql(AssertSqlSafe(statement.as_str())).execute(&mut connection).await.expect(&statement);
 }
 
-/// Runs this to its end on a thread of its own: a test's runtime may be the one that is ending, or there may be none.
+/// Runs this to its end on a thread of its own: a test's runtime may be the one that is ending, or there may be none. The other
+/// tasks of a test go on meanwhile.
 fn blocking<F: Future<Output = ()>>(work: impl FnOnce() -> F + Send) {
-    thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(work());
+    let on_a_thread = || {
+        thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+                runtime.block_on(work());
+            });
+            thread.join().expect("the database does what it is told");
         });
-        thread.join().expect("the database does what it is told");
-    });
+    };
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(on_a_thread),
+        _ => on_a_thread(),
+    }
 }

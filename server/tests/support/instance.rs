@@ -16,7 +16,7 @@ use sqlx::postgres::PgConnectOptions;
 use tempfile::TempDir;
 use tokio::time::{Instant, timeout};
 
-use super::{database::Database, raw::Raw};
+use super::{database::Database, proxy::Proxy, raw::Raw};
 
 /// How long a test waits for something that must come, before it fails. Generous, for machines under load.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -106,6 +106,10 @@ impl Instance {
 
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    pub fn place(&self) -> &Place {
+        &self.database.place
     }
 
     pub async fn person(&self, email: &str, role: Role) -> UserId {
@@ -227,6 +231,15 @@ impl Instance {
     /// A connection of its own to the database, for looking at and tampering with rows.
     pub async fn raw(&self) -> Raw {
         Raw::open(&self.database.place).await
+    }
+
+    /// The store over a line to PostgreSQL that a test can cut.
+    pub async fn store_on_a_line(&self) -> (Proxy, Store) {
+        let Place::Postgres(options) = &self.database.place else { panic!("a file needs no line") };
+        let line = Proxy::to(options.get_port()).await;
+        let place = Place::Postgres(Box::new(options.as_ref().clone().host("127.0.0.1").port(line.port)));
+        let store = Store::open(&place, self.clock.clone(), "recount.test").await.expect("the database can be opened again");
+        (line, store)
     }
 
     /// The store over a handle of its own, as another process has it.

@@ -2,15 +2,18 @@
 
 pub mod channels;
 pub mod chaos;
+pub mod cluster;
 pub mod database;
 pub mod dovecot;
 pub mod ended;
 pub mod exim;
 pub mod gate;
 pub mod instance;
+pub mod machine;
 pub mod mail;
 pub mod model_server;
 pub mod program;
+pub mod proxy;
 pub mod raw;
 pub mod resend_server;
 pub mod s3_server;

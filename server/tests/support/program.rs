@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
+    ops::Deref,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::{
@@ -54,6 +55,11 @@ impl Home {
         home
     }
 
+    /// On a database that belongs to a test's own server.
+    pub fn on(place: Place) -> Self {
+        Self::of(Database { place, server: None }, TempDir::new().expect("a folder for the test"))
+    }
+
     /// With the people of another one, who may have used it but do so no longer.
     pub fn with_people_of(other: &Self) -> Self {
         let folder = TempDir::new().expect("a folder for the test");
@@ -75,13 +81,17 @@ impl Home {
     /// Whose messages go to a mail server on this port. Workers there are given up soon.
     pub fn with_smtp(port: u16) -> Self {
         let home = Self::new();
-        let documents = home.documents();
-        home.settings(&format!(
-            "[[sources]]\nname = \"Minutes\"\npath = \"{}\"\n[worker]\nlease_seconds = 3\ngrace_seconds = 1\n[mail]\nchannel = \"smtp\"\n\
-             [mail.smtp]\nhost = \"127.0.0.1\"\nport = {port}\nsecurity = \"plain\"\nfrom = \"Recount <r@example.org>\"\n",
-            documents.display()
-        ));
+        home.mails_through(port, "lease_seconds = 3\ngrace_seconds = 1\n");
         home
+    }
+
+    /// Sends messages to a mail server on this port; `worker` are settings of the worker.
+    pub fn mails_through(&self, port: u16, worker: &str) {
+        self.settings(&format!(
+            "[[sources]]\nname = \"Minutes\"\npath = \"{}\"\n[worker]\n{worker}[mail]\nchannel = \"smtp\"\n\
+             [mail.smtp]\nhost = \"127.0.0.1\"\nport = {port}\nsecurity = \"plain\"\nfrom = \"Recount <r@example.org>\"\n",
+            self.documents().display()
+        ));
     }
 
     pub fn settings(&self, text: &str) {
@@ -202,15 +212,48 @@ impl Ran {
     }
 }
 
+/// What a command prints.
+pub struct Said {
+    /// The rest of the line that was waited for.
+    pub rest: String,
+    /// The lines that follow.
+    pub lines: Receiver<String>,
+    /// What it has logged so far.
+    pub log: Arc<Mutex<Vec<String>>>,
+}
+
 /// A command that runs; it is killed when the test ends.
 pub struct Running {
     child: Child,
 }
 
 impl Running {
-    fn spawn(command: &mut Command) -> Self {
+    pub fn spawn(command: &mut Command) -> Self {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         Self { child: child.expect("the program starts") }
+    }
+
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it prints a line that begins like this. A full pipe would stop it, so its log is read all the time.
+    pub async fn says(&mut self, beginning: &'static str) -> Said {
+        let lines = lines(self.child.stdout.take().expect("a pipe"));
+        let log = Arc::<Mutex<Vec<String>>>::default();
+        let (id, kept) = (self.id(), log.clone());
+        lines_of(self.child.stderr.take().expect("a pipe"), move |line| {
+            eprintln!("recount {id}: {line}");
+            kept.lock().expect("no test panics while holding it").push(line);
+        });
+        spawn_blocking(move || {
+            let first = lines.recv_timeout(PATIENCE).expect("the program says what it does");
+            let rest = first.strip_prefix(beginning).unwrap_or_else(|| panic!("{first}")).to_owned();
+            Said { rest, lines, log }
+        })
+        .await
+        .expect("no panic")
     }
 
     /// Sends a signal by its name.
@@ -257,31 +300,29 @@ fn wait(child: &mut Child) -> ExitStatus {
 
 /// A server that runs.
 pub struct Served {
-    pub url: String,
+    pages: Pages,
     lines: Mutex<Receiver<String>>,
     log: Arc<Mutex<Vec<String>>>,
     running: Running,
-    client: reqwest::Client,
+}
+
+impl Deref for Served {
+    type Target = Pages;
+
+    fn deref(&self) -> &Pages {
+        &self.pages
+    }
 }
 
 impl Served {
     /// Starts a command that serves, and waits until it says where it is.
     pub async fn start(command: &mut Command) -> Self {
-        let mut running = Running::spawn(command);
-        let lines = lines(running.child.stdout.take().expect("a pipe"));
-        let log = Arc::<Mutex<Vec<String>>>::default();
-        let kept = log.clone();
-        lines_of(running.child.stderr.take().expect("a pipe"), move |line| {
-            eprintln!("recount: {line}");
-            kept.lock().expect("no test panics while holding it").push(line);
-        });
-        let (url, lines) = spawn_blocking(move || {
-            let first = lines.recv_timeout(PATIENCE).expect("the server says where it is");
-            (first.strip_prefix("Recount is at ").unwrap_or_else(|| panic!("{first}")).to_owned(), lines)
-        })
-        .await
-        .expect("no panic");
-        Self { url, lines: Mutex::new(lines), log, running, client: client(Policy::default()) }
+        Self::of(Running::spawn(command)).await
+    }
+
+    async fn of(mut running: Running) -> Self {
+        let Said { rest, lines, log } = running.says("Recount is at ").await;
+        Self { pages: Pages::at(rest), lines: Mutex::new(lines), log, running }
     }
 
     /// The next line that it prints.
@@ -309,6 +350,18 @@ impl Served {
     pub async fn kill(mut self) {
         self.running.child.kill().expect("it is ours");
         assert_eq!(self.running.ended().await.code, None);
+    }
+}
+
+/// What a server has for people and programs.
+pub struct Pages {
+    pub url: String,
+    client: reqwest::Client,
+}
+
+impl Pages {
+    pub fn at(url: String) -> Self {
+        Self { url, client: client(Policy::default()) }
     }
 
     /// Orders a report for June 2026.
@@ -400,11 +453,16 @@ impl Served {
         (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}")))
     }
 
+    /// The stream of a job's events.
+    pub async fn events(&self, token: &str, id: &str) -> reqwest::Response {
+        let request = self.client.get(format!("{}/api/v1/jobs/{id}/events", self.url)).bearer_auth(token);
+        request.send().await.expect("the server answers")
+    }
+
     /// Waits for the end of a job, by its stream of events.
     pub async fn end_of(&self, token: &str, id: &str) -> Value {
-        let request = self.client.get(format!("{}/api/v1/jobs/{id}/events", self.url)).bearer_auth(token);
-        let stream = tokio::time::timeout(PATIENCE, async { request.send().await?.text().await });
-        stream.await.expect("the job ends").expect("the stream ends well");
+        let events = tokio::time::timeout(PATIENCE, async { self.events(token, id).await.text().await });
+        events.await.expect("the job ends").expect("the stream ends well");
         let job = self.job(token, id).await;
         assert!(["finished", "cancelled", "failed"].contains(&job["phase"].as_str().expect("a phase")), "{job}");
         job

@@ -63,6 +63,8 @@ pub struct Script {
     pub commit: bool,
     pub dot: Act,
     pub quit: Act,
+    /// How long it takes for each answer in the dialogue, so that a session lasts about as long as with a real server.
+    pub thinks: Duration,
     /// The header by whose value it recognises a message that it has kept before; it keeps no second one.
     pub key_header: Option<&'static str>,
 }
@@ -89,6 +91,7 @@ impl Default for Script {
             commit: true,
             dot: Act::Say(b"250 2.0.0 Ok: queued as ABC123\r\n"),
             quit: Act::Say(b"221 2.0.0 bye\r\n"),
+            thinks: Duration::ZERO,
             key_header: None,
         }
     }
@@ -298,6 +301,7 @@ async fn dialogue(line: &mut Line, script: &Script, seen: &Seen) -> Go {
     loop {
         let command = read_command(line, seen).await?;
         seen.reach(&format!("has {command}")).await;
+        tokio::time::sleep(script.thinks).await;
         let answer = match command.as_str() {
             "EHLO" => {
                 hellos += 1;
@@ -324,6 +328,7 @@ async fn dialogue(line: &mut Line, script: &Script, seen: &Seen) -> Go {
                     seen.commits.fetch_add(1, SeqCst);
                     seen.bodies.lock().expect("bodies").push(body);
                     seen.reach("has accepted the message and has not said so").await;
+                    tokio::time::sleep(script.thinks).await;
                 }
                 &script.dot
             }

@@ -1,6 +1,7 @@
 //! Whether a sentence for people is true to what the outside has seen.
 
-use app::contract::{Job, Outcome};
+use app::contract::{EffectKind, Job, Outcome, Phase};
+use serde_json::Value;
 
 /// Checks the headline of a job that has ended against the rows in the table of reports and the messages that were accepted.
 pub fn check_sentence(sentence: &str, job: &Job, reports: usize, accepted: usize, context: &str) {
@@ -22,4 +23,28 @@ pub fn check_sentence(sentence: &str, job: &Job, reports: usize, accepted: usize
     } else {
         assert_eq!(accepted, 0, "{context}");
     }
+}
+
+/// Checks a job that has ended against what the API answered when Cancel was pressed: after the answer nothing has started that
+/// had not started. `named` tells how often the mail server heard the recipient of an effect.
+pub fn check_cancel(job: &Job, answer: &Value, reports: usize, named: impl Fn(u32) -> usize, context: &str) {
+    if answer["outcome"] == "too_late" {
+        assert_eq!(answer["job"]["phase"], job.phase.name(), "{context}");
+        assert!(!job.cancel_requested, "{context}");
+        return;
+    }
+    assert!(job.cancel_requested && matches!(job.phase, Phase::Cancelled | Phase::Finished), "{context}: {job:?}");
+    let then = answer["job"]["effects"].as_array().expect("effects");
+    // An answer leaves out what has not begun.
+    for effect in &job.effects {
+        let before = then.iter().find(|line| line["number"] == effect.number);
+        let attempts = before.map_or(0, |line| line["attempts"].as_u64().expect("a count"));
+        assert_eq!(u64::from(effect.attempts), attempts, "{context}: begun after the cancel: {effect:?}, then {before:?}");
+        if effect.outcome == Outcome::NotStarted && effect.kind == EffectKind::Email {
+            assert_eq!(named(effect.number), 0, "{context}: {effect:?}");
+        }
+    }
+    let is_report = |line: &&Value| line["what"].as_str().is_some_and(|what| what.starts_with("Report"));
+    let saved = then.iter().filter(is_report).any(|line| line["outcome"] == "done");
+    assert_eq!(reports == 1, saved, "{context}: the report after the cancel");
 }

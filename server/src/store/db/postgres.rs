@@ -7,11 +7,18 @@ use crate::store::StoreError;
 use sqlx::{
     AssertSqlSafe, Connection, PgConnection, Postgres, SqlSafeStr,
     pool::PoolConnection,
-    postgres::{PgConnectOptions, PgPool, PgPoolOptions},
+    postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions},
     raw_sql,
 };
-use std::{io, time::Duration};
-use tokio::{runtime::Handle, time::timeout};
+use std::{
+    io,
+    ops::{Deref, DerefMut},
+    time::Duration,
+};
+use tokio::{
+    runtime::Handle,
+    time::{error::Elapsed, timeout},
+};
 
 /// How long one statement may take, with its way there and back. Longer than the server's own limits, which say what is wrong.
 const STATEMENT: Duration = Duration::from_secs(10);
@@ -19,6 +26,8 @@ const STATEMENT: Duration = Duration::from_secs(10);
 const ACQUIRE: Duration = Duration::from_secs(5);
 /// A connection that was idle for this long is tried out before it is used.
 const TRY_AFTER: Duration = Duration::from_secs(1);
+/// How long it may take to answer then; what is left of [`ACQUIRE`] is for making another one.
+const TRY: Duration = Duration::from_secs(2);
 const CONNECTIONS: u32 = 10;
 
 /// The channel on which processes tell each other of changes.
@@ -45,7 +54,7 @@ pub async fn open(options: &PgConnectOptions) -> Result<PgPool, StoreError> {
         .before_acquire(|connection, meta| {
             Box::pin(async move {
                 if meta.idle_for > TRY_AFTER {
-                    connection.ping().await?;
+                    timeout(TRY, connection.ping()).await.map_err(late).flatten()?;
                 }
                 Ok(true)
             })
@@ -57,22 +66,85 @@ pub async fn open(options: &PgConnectOptions) -> Result<PgPool, StoreError> {
 
 /// The exchange's result, or an error when it does not come in time.
 pub async fn bounded<T>(exchange: impl Future<Output = T>) -> Result<T, sqlx::Error> {
-    let late = |_| sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "the database does not answer"));
     // On the heap: it would be part of every future that asks the database for something.
     timeout(STATEMENT, Box::pin(exchange)).await.map_err(late)
+}
+
+fn late(_: Elapsed) -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "the database does not answer"))
+}
+
+/// A connection for listening, and nothing else. It is not one of the pool's: a listener that is dropped gives its connection
+/// back only after an answer, for which it waits without an end, and the pool would be one connection short for as long.
+pub async fn listen(pool: &PgPool, channel: &str) -> Result<PgListener, sqlx::Error> {
+    let own = PgPoolOptions::new().max_connections(1).acquire_timeout(ACQUIRE).idle_timeout(None).max_lifetime(None);
+    let mut listener = PgListener::connect_with(&own.connect_lazy_with((*pool.connect_options()).clone())).await?;
+    bounded(listener.listen(channel)).await.flatten()?;
+    Ok(listener)
+}
+
+/// Closes a pool. What does not come back in time is dropped.
+pub async fn close(pool: &PgPool) {
+    if timeout(STATEMENT, pool.close()).await.is_err() {
+        tracing::warn!("the database does not answer; its connections are dropped");
+    }
+}
+
+/// A connection of the pool.
+#[derive(Debug)]
+pub struct Borrowed {
+    connection: PoolConnection<Postgres>,
+    is_spoiled: bool,
+}
+
+impl Borrowed {
+    /// Waits for a free one.
+    pub async fn of(pool: &PgPool) -> Result<Self, sqlx::Error> {
+        Ok(Self { connection: pool.acquire().await?, is_spoiled: false })
+    }
+
+    /// Nobody knows what it is in the middle of: it ends, and does not go back.
+    pub fn give_up(mut self) {
+        self.is_spoiled = true;
+        self.connection.close_on_drop();
+    }
+}
+
+impl Deref for Borrowed {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.connection
+    }
+}
+
+impl DerefMut for Borrowed {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+}
+
+/// Gives it back. The pool tries out what comes back and would wait for the answer for ever, with the connection's place taken;
+/// a server that vanishes just then would cost one place after the other.
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        if let (false, Ok(runtime)) = (self.is_spoiled, Handle::try_current()) {
+            runtime.spawn(timeout(STATEMENT, self.connection.return_to_pool()));
+        }
+    }
 }
 
 /// An open transaction. Dropping it takes it back, in the background.
 #[derive(Debug)]
 pub struct PgTx {
     /// `None` once it is over.
-    connection: Option<PoolConnection<Postgres>>,
+    connection: Option<Borrowed>,
 }
 
 impl PgTx {
     /// Begins a transaction with this statement.
     pub async fn begin(pool: &PgPool, statement: &'static str) -> Result<Self, sqlx::Error> {
-        let mut transaction = Self { connection: Some(pool.acquire().await?) };
+        let mut transaction = Self { connection: Some(Borrowed::of(pool).await?) };
         transaction.say(statement).await?;
         Ok(transaction)
     }
@@ -84,8 +156,8 @@ impl PgTx {
 
     /// Ends the transaction with its connection.
     pub fn give_up(&mut self) {
-        if let Some(mut connection) = self.connection.take() {
-            connection.close_on_drop();
+        if let Some(connection) = self.connection.take() {
+            connection.give_up();
         }
     }
 
@@ -113,7 +185,7 @@ impl Drop for PgTx {
         let (Some(mut connection), Ok(runtime)) = (self.connection.take(), Handle::try_current()) else { return };
         runtime.spawn(async move {
             if bounded(raw_sql("rollback").execute(&mut *connection)).await.flatten().is_err() {
-                connection.close_on_drop();
+                connection.give_up();
             }
         });
     }

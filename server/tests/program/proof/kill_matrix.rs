@@ -9,6 +9,7 @@ use super::{
     evidence::Evidence,
     world::{Act, Channel, People, World},
 };
+use crate::support::cluster::engine;
 
 /// Cases under way at the same time. Most of the time of each is the wait for a lease to expire.
 const AT_ONCE: usize = 12;
@@ -123,8 +124,9 @@ async fn whatever_happens_wherever_the_record_the_page_and_the_outside_agree() {
     let reached = cells.iter().flatten().count();
     let slowest = cells.iter().flatten().filter_map(|evidence| evidence.took).max().unwrap_or_default();
     print(format_args!(
-        "\n{reached} of {} cases came to their point, in {:.0} s; the slowest end after a kill came {:.1} s after the restart",
+        "\n{reached} of {} cases came to their point on {}, in {:.0} s; the slowest end after a kill came {:.1} s after the restart",
         cells.len(),
+        engine(),
         started.elapsed().as_secs_f64(),
         slowest.as_secs_f64(),
     ));
