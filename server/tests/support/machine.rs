@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     instance::PATIENCE,
-    program::{Home, Pages, Ran, Running},
+    pages::Pages,
+    program::{Home, Ran, Running},
     proxy::Proxy,
     raw::{Raw, on},
 };

@@ -202,7 +202,8 @@ impl Connection {
     /// Counts the commits in what a client says; whether the answer to one of them is to be lost.
     fn is_lost(&self, bytes: &[u8]) -> bool {
         // Query, a length of eleven, and the text (PostgreSQL's protocol 3.0).
-        const COMMIT: &[u8] = b"Q\0\0\0\x0bcommit\0";
+        // The last statement of a simple query.
+        const COMMIT: &[u8] = b"commit\0";
         let count = bytes.windows(COMMIT.len()).filter(|window| *window == COMMIT).count();
         (0..count).any(|_| self.commits.seen.fetch_add(1, SeqCst) + 1 == self.commits.lost.load(SeqCst))
     }

@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep};
 use super::proxy::Proxy;
 use crate::support::{
     instance::PATIENCE,
-    program::{Browser, Home, SERVE, Served},
+    pages::Browser,
+    program::{Home, SERVE, Served},
     smtp_server::{Act::Hold, Script, Server},
 };
 

@@ -10,7 +10,8 @@ use crate::support::{
     gate::Gate,
     instance::PATIENCE,
     machine::{Machine, Role},
-    program::{Home, Pages},
+    pages::Pages,
+    program::Home,
     raw::Raw,
     smtp_server::{Act::Hang, Script, Server},
 };
