@@ -12,6 +12,7 @@ mod people;
 #[cfg(test)]
 mod people_tests;
 pub mod problem;
+mod rendering;
 mod router;
 mod security;
 pub mod session;

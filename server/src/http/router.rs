@@ -3,7 +3,7 @@
 use super::{
     AppState, afterwards, assets, effects, events, jobs,
     page::in_words,
-    people,
+    people, rendering,
     security::{Https, csrf, security_headers},
     session::session,
 };
@@ -43,6 +43,10 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
         move || shell(options.clone())
     };
     let https = Https(public_url.starts_with("https://"));
+    let pages = Router::new()
+        .leptos_routes_with_context(&state, generate_route_list(App), context.clone(), rendered.clone())
+        .fallback(leptos_axum::render_app_async_with_context(context, rendered))
+        .layer(from_fn(rendering::rendered));
     let app = Router::new()
         .merge(jobs::routes())
         .merge(afterwards::routes())
@@ -50,8 +54,7 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
         .merge(events::routes())
         .merge(api::routes())
         .merge(people::routes().with_state(state.people.clone()))
-        .leptos_routes_with_context(&state, generate_route_list(App), context.clone(), rendered.clone())
-        .fallback(leptos_axum::render_app_async_with_context(context, rendered))
+        .merge(pages)
         // From the inside out: who asks, whether their own page sent it, problems in words, then what every answer carries.
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(from_fn_with_state(state.people.clone(), session))

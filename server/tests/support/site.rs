@@ -65,7 +65,9 @@ impl Site {
     }
 
     pub async fn ask(&self, request: Request<Body>) -> http::Response<Body> {
-        self.router.clone().oneshot(request).await.expect("the router always answers")
+        let what = format!("{} {}", request.method(), request.uri());
+        let answer = timeout(PATIENCE, self.router.clone().oneshot(request)).await;
+        answer.unwrap_or_else(|_| panic!("{what} is not answered")).expect("the router always answers")
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {
