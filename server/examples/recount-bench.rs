@@ -187,7 +187,7 @@ struct MailServer;
 
 #[async_trait]
 impl Channel for MailServer {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "the bench's mail server"
     }
 
