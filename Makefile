@@ -50,7 +50,7 @@ test-browser: site browser postgres ## Run the browser tests, on both databases
 bench: build ## Measure what docs/benchmarks.md reports
 	cargo bench -p server --bench latency
 
-bench-peers: ## Measure job systems that use PostgreSQL beside Recount (bench/README.md)
+bench-peers: site ## Measure job systems that use PostgreSQL beside Recount (bench/README.md)
 	$(MAKE) --no-print-directory -f bench/Makefile
 
 site: $(SITE)

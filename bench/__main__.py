@@ -21,7 +21,7 @@ def main() -> int:
     options = arguments()
     # Ending by way of an exception lets the contexts kill the peers and stop the cluster.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
-    peers = [peer for peer in chosen_from() if not options.only or any(word in peer.name.lower() for word in options.only)]
+    peers = [peer for peer in [RECOUNT, *PEERS] if not options.only or any(word in peer.name.lower() for word in options.only)]
     logs = TOOLS / "log"
     logs.mkdir(parents=True, exist_ok=True)
     results = {peer.name: Result(peer, []) for peer in peers}
@@ -56,13 +56,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--starts", type=int, default=100, help="trials of the start latency")
     parser.add_argument("--cancels", type=int, default=20, help="trials of the cancel latency")
     return parser.parse_args()
-
-
-def chosen_from() -> list[Peer]:
-    if Path(RECOUNT.command[0]).exists():
-        return [RECOUNT, *PEERS]
-    print("Recount itself is left out: its driver is not built. There will be no ratios.", file=sys.stderr)
-    return PEERS
 
 
 def add_rate(result: Result, rate: float) -> None:

@@ -69,13 +69,14 @@ DBOS_FINISHED = "select count(*) from dbos.workflow_status where status = 'SUCCE
 DBOS_SHOWS = "select status from dbos.workflow_status where workflow_uuid = %(job)s"
 DBOS_ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY")
 
-# Recount's own driver; its programs are built by cargo in the project's workspace.
 RECOUNT = Peer(
     name="Recount",
-    command=[str(TARGET / "release/recount-bench")],
+    command=[str(TARGET / "release/examples/recount-bench")],
     version=cargo_version(SOURCE.parent / "Cargo.lock", "server"),
     finished="select count(*) from jobs where phase = 'finished'",
-    shows="select phase from jobs where id = %(job)s::uuid",
+    shows="""
+        select phase || ', e-mail ' || replace(outcome, '_', ' ')
+        from jobs join effects on effects.job_id = jobs.id and effects.kind = 'email' where jobs.id = %(job)s::uuid""",
     ended=("cancelled", "finished", "failed"),
     steps=True,
 )

@@ -39,10 +39,10 @@ class Session:
         self.programs.append(program)
         return program
 
-    def work(self) -> Program:
+    def work(self, **terms: int) -> Program:
         """Starts a worker, next to or after one that was killed."""
         self.worker = self._start()
-        self.worker.ask("work", slots=SLOTS)
+        self.worker.ask("work", slots=SLOTS, **terms)
         return self.worker
 
     @property

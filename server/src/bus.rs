@@ -15,6 +15,8 @@ pub struct JobChanged {
     pub version: i64,
     /// Whether a worker may take the job now.
     pub waits: bool,
+    /// Whether a worker has it, whom nobody has asked to stop.
+    pub goes_on: bool,
 }
 
 /// What is announced.
@@ -40,12 +42,17 @@ impl JobChanged {
     /// The change that gave this record this version.
     pub fn of(id: JobId, version: i64, job: &Job) -> Self {
         let waits = matches!(job.phase, Phase::Queued | Phase::Running) && !job.leased && !job.is_held();
-        Self { id, version, waits }
+        Self { id, version, waits, goes_on: job.phase == Phase::Running && job.leased }
     }
 
     /// The text that another process is told. `origin` is the process that it comes from.
     pub fn to_message(self, origin: Uuid) -> String {
-        format!("{origin} {} {} {}", self.id, self.version, if self.waits { "waits" } else { "busy" })
+        let state = match self {
+            Self { waits: true, .. } => "waits",
+            Self { goes_on: true, .. } => "goes-on",
+            _ => "busy",
+        };
+        format!("{origin} {} {} {state}", self.id, self.version)
     }
 
     /// Reads such a text; `None` if another version of the program has another form of it.
@@ -53,7 +60,8 @@ impl JobChanged {
         let mut words = message.split(' ');
         let origin = words.next()?.parse().ok()?;
         let (id, version) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        Some((origin, Self { id, version, waits: words.next()? == "waits" }))
+        let state = words.next()?;
+        Some((origin, Self { id, version, waits: state == "waits", goes_on: state == "goes-on" }))
     }
 }
 
@@ -72,6 +80,11 @@ impl Bus {
 /// Waits until something about `id` may have changed, or messages were missed.
 pub async fn changed(receiver: &mut broadcast::Receiver<News>, id: JobId) {
     until(receiver, |change| change.id == id).await;
+}
+
+/// Waits until whoever works on `id` may have to stop, or messages were missed.
+pub async fn may_have_to_stop(receiver: &mut broadcast::Receiver<News>, id: JobId) {
+    until(receiver, |change| change.id == id && !change.goes_on).await;
 }
 
 /// Waits until there may be a job that a worker can take.
@@ -96,8 +109,8 @@ mod tests {
     #[test]
     fn a_change_is_read_as_it_was_written() {
         let origin = Uuid::new_v4();
-        for waits in [true, false] {
-            let change = JobChanged { id: JobId::new(), version: 7, waits };
+        for (waits, goes_on) in [(true, false), (false, true), (false, false)] {
+            let change = JobChanged { id: JobId::new(), version: 7, waits, goes_on };
             assert_eq!(JobChanged::from_message(&change.to_message(origin)), Some((origin, change)));
         }
         assert_eq!(JobChanged::from_message("2 something else"), None);

@@ -9,12 +9,17 @@ use crate::{
     id::JobId,
     store::{Claim, JobTx, StoreError, complain},
 };
-use app::contract::{Effect, Outcome, Phase, Refusal, StepKind, Verdict};
+use app::contract::{Effect, EffectKind, Outcome, Phase, Refusal, StepKind, Verdict};
 use chrono::TimeDelta;
-use std::{sync::Arc, time::Duration};
-use tokio::time::sleep;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+/// Progress is written by itself at most this often: each time is a commit.
+const PROGRESS_EVERY: Duration = Duration::from_millis(150);
 /// The pause before evidence is written again that the database could not take.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -47,39 +52,82 @@ impl From<Refusal> for StepError {
     }
 }
 
+/// How far a step has come: so many of so many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Progress {
+    step: StepKind,
+    done: u32,
+    total: u32,
+}
+
 /// What a step works with: the services, its claim, and the tokens that stop it.
 pub struct Work {
     pub services: Arc<Services>,
     pub claim: Claim,
     pub halt: Halt,
+    reported: Mutex<Reported>,
+}
+
+/// The progress that was reported last.
+struct Reported {
+    at: Option<Progress>,
+    /// When progress was last written.
+    written: Instant,
 }
 
 impl Work {
+    pub fn new(services: Arc<Services>, claim: Claim, halt: Halt) -> Self {
+        let reported = Mutex::new(Reported { at: None, written: Instant::now() });
+        Self { services, claim, halt, reported }
+    }
+
     /// A checkpoint: fails once the work must stop.
     pub fn check(&self) -> Result<(), StepError> {
         if self.halt.stop.is_cancelled() { Err(StepError::Stopped) } else { Ok(()) }
     }
 
-    /// Opens a change of the job's record.
+    /// Opens a change of the job's record, which the progress goes with.
     pub async fn change(&self) -> Result<JobTx, StepError> {
-        self.services.store.change_job(self.claim.id).await?.ok_or(StepError::Stopped)
+        let mut change = self.services.store.change_job(self.claim.id).await?.ok_or(StepError::Stopped)?;
+        self.carry_progress(&mut change);
+        Ok(change)
     }
 
-    /// Reports progress. A database that cannot take it just now is no reason to give up.
-    pub async fn progress(&self, done: usize, total: usize) -> Result<(), StepError> {
-        match self.write_progress(done, total).await {
+    fn carry_progress(&self, change: &mut JobTx) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.written = Instant::now();
+        if let Some(Progress { done, total, .. }) = reported.at.filter(|at| change.job.current_step() == Some(at.step)) {
+            // Where it is refused, the change itself is as well, or is of a kind that no cancel stands in the way of.
+            let _ = change.job.progress(self.claim.epoch, done, total);
+        }
+    }
+
+    /// Reports how far the step has come. That is written with the next change, or now, if the last time is a while ago. A
+    /// database that cannot take it just now is no reason to give up.
+    pub async fn progress(&self, step: StepKind, done: usize, total: usize) -> Result<(), StepError> {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        if !self.report(Progress { step, done: count(done), total: count(total) }) {
+            return Ok(());
+        }
+        match self.write_progress().await {
             Err(StepError::Store(error)) => {
-                complain(format_args!("progress of job {} could not be written", self.claim.id), &error);
+                complain(format_args!("the progress of job {} could not be written", self.claim.id), &error);
                 Ok(())
             }
             written => written,
         }
     }
 
-    async fn write_progress(&self, done: usize, total: usize) -> Result<(), StepError> {
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let mut change = self.change().await?;
-        change.job.progress(self.claim.epoch, count(done), count(total))?;
+    /// Returns whether it is to be written now.
+    fn report(&self, at: Progress) -> bool {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.at = Some(at);
+        reported.written.elapsed() >= PROGRESS_EVERY
+    }
+
+    async fn write_progress(&self) -> Result<(), StepError> {
+        let change = self.change().await?;
+        change.job.may_go_on(self.claim.epoch)?;
         change.commit().await?;
         Ok(())
     }
@@ -120,6 +168,12 @@ impl Work {
             }
             return Err(refusal.into());
         }
+        if change.job.effect(number).is_some_and(|effect| effect.kind == EffectKind::Email) {
+            let (done, total) = (change.job.emails().filter(|email| email.is_settled()).count(), change.job.emails().count());
+            let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+            self.report(Progress { step: StepKind::Email, done: count(done), total: count(total) });
+            self.carry_progress(&mut change);
+        }
         change.commit().await?;
         Ok(())
     }
@@ -148,7 +202,7 @@ pub async fn run_claim(services: Arc<Services>, claim: Claim, lease: TimeDelta, 
     // recover the job.
     let _ends_the_watcher = done.clone().drop_guard();
     let watcher = tokio::spawn(watch(services.store.clone(), claim.clone(), lease, halt.clone(), done.clone()));
-    let work = Work { services, claim, halt };
+    let work = Work::new(services, claim, halt);
     let result = run_steps(&work).await;
     if let Err(error) = conclude(&work, result).await {
         // Nothing more can be written; the lease expires and recovery accounts for the job.

@@ -134,7 +134,7 @@ mod tests {
             let token = CancellationToken::new;
             let halt = Halt { stop: token(), shutdown: token(), give_up: token() };
             let (release, operation) = mpsc::channel();
-            let work = Arc::new(Work { services, claim, halt });
+            let work = Arc::new(Work::new(services, claim, halt));
             Self { work, release, operation: Some(operation), _database: database, _folder: folder }
         }
 

@@ -2,7 +2,7 @@
 //! least once a second in case a message was missed or another process wrote, and keeps the lease alive.
 
 use crate::{
-    bus::changed,
+    bus::may_have_to_stop,
     store::{Claim, Heartbeat, Store, StoreError, complain},
 };
 use chrono::TimeDelta;
@@ -77,7 +77,7 @@ async fn look_out(store: &Store, claim: &Claim, halt: &Halt) {
     loop {
         tokio::select! {
             _ = look.tick() => heed(store.look(claim.id, claim.epoch).await, claim, halt),
-            () = changed(&mut bus, claim.id) => heed(store.look(claim.id, claim.epoch).await, claim, halt),
+            () = may_have_to_stop(&mut bus, claim.id) => heed(store.look(claim.id, claim.epoch).await, claim, halt),
         }
     }
 }

@@ -255,6 +255,14 @@ impl Tx {
     /// until the end of the transaction. The jobs that a mailing is about come first, so that no two wait for each other.
     pub async fn lock_job(&mut self, id: JobId) -> Result<(), sqlx::Error> {
         if let Self::Postgres(_) = self {
+            // Most jobs are about no other one, and this costs a third of what comes below.
+            let alone: Option<JobId> = within!(*self, conn => {
+                sqlx::query_scalar("select id from jobs where id = $1 and about_job is null for update")
+                    .bind(id).fetch_optional(conn).await
+            })?;
+            if alone.is_some() {
+                return Ok(());
+            }
             within!(*self, conn => {
                 sqlx::query(
                     "with recursive line (id, about_job, depth) as

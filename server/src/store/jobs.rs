@@ -22,6 +22,8 @@ use sqlx::QueryBuilder;
 pub struct Claim {
     pub id: JobId,
     pub epoch: Epoch,
+    pub owner: UserId,
+    pub request_key: RequestKey,
     pub spec: Spec,
     /// The step that the claim started.
     pub step: StepKind,
@@ -74,7 +76,7 @@ impl Store {
         let (id, is_new) = self.create_job_within(&mut tx, owner, key, spec).await?;
         if is_new {
             fail_point::reach("before", "commit of job queued").await;
-            self.announcer.commit(tx, &[JobChanged { id, version: 1, waits: true }]).await?;
+            self.announcer.commit(tx, &[JobChanged { id, version: 1, waits: true, goes_on: false }]).await?;
             fail_point::reach("after", "commit of job queued").await;
         }
         Ok((id, is_new))
@@ -174,7 +176,8 @@ impl Store {
             .fetch_all(conn)
             .await
         })?;
-        Ok(rows.into_iter().map(|(id, version, waits)| JobChanged { id, version, waits }).collect())
+        // Whether one goes on is not known here: its worker looks for itself.
+        Ok(rows.into_iter().map(|(id, version, waits)| JobChanged { id, version, waits, goes_on: false }).collect())
     }
 
     /// The newest jobs before `before`: of `owner`, or of everybody.
@@ -301,9 +304,9 @@ impl Store {
         let step = change.job.current_step().unwrap_or(StepKind::Collect);
         change.lease = Some((worker.to_owned(), change.lease_time().await? + terms.lease));
         change.note(format!("Taken by worker {worker}"));
-        let spec = change.before.row.spec.clone();
+        let (spec, request_key) = (change.before.row.spec.clone(), change.before.row.request_key);
         change.commit().await?;
-        Ok(Some(Claim { id, epoch, spec, step }))
+        Ok(Some(Claim { id, epoch, owner, request_key, spec, step }))
     }
 
     /// Prolongs a lease and tells whether to go on. Does not change the record's version: nothing that a page shows changed.

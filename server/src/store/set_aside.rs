@@ -69,7 +69,7 @@ impl Store {
         for id in open {
             let version;
             (tx, version) = self.part_from_worker(tx, id, &note).await?;
-            changed.extend(version.map(|version| JobChanged { id, version, waits: false }));
+            changed.extend(version.map(|version| JobChanged { id, version, waits: false, goes_on: false }));
         }
         within!(tx, conn => {
             sqlx::query("update jobs set set_aside_at = $1 where finished_at is null and set_aside_at is null")

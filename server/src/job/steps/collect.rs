@@ -12,18 +12,16 @@ use crate::{
         coverage::{Coverage, Outcome},
         dating::{Dated, Quick, When, date_document, quick_date},
     },
-    store::{CollectedDocument, StoreError, Upload},
+    store::{CollectedDocument, JobTx, StoreError, Upload},
 };
 use app::contract::StepKind;
 use app::model::Month;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 /// The longest that listing a source may take. Twenty thousand documents on a slow network take a minute.
 const MAX_LISTING: Duration = Duration::from_mins(5);
-/// Progress is written at most this often: each time is a commit.
-const PROGRESS_EVERY: Duration = Duration::from_millis(150);
 /// What uploaded files are called in the coverage list.
 pub const UPLOADS: &str = "Uploaded files";
 
@@ -65,21 +63,17 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
         .map_err(|error| StepError::Failed(error.to_string()))?;
     let (origins, mut documents) = list(work).await?;
     let total = origins.len();
-    work.progress(0, total).await?;
-    let mut reported = Instant::now();
     let mut budget = Budget { left: MAX_TEXT };
     for (done, origin) in origins.into_iter().enumerate() {
         work.check()?;
+        work.progress(StepKind::Collect, done, total).await?;
         let mut document = read(work, origin, &period).await?;
         budget.apply(&mut document);
         documents.push(document);
-        if reported.elapsed() >= PROGRESS_EVERY {
-            work.progress(done + 1, total).await?;
-            reported = Instant::now();
-        }
     }
+    work.progress(StepKind::Collect, total, total).await?;
     number(&mut documents);
-    finish(work, documents, total).await
+    finish(work, documents).await
 }
 
 /// Everything in the sources, and a line for each source that cannot be opened.
@@ -110,8 +104,7 @@ async fn list(work: &Work) -> Result<(Vec<Origin>, Vec<CollectedDocument>), Step
             (Ok(_), None) => {}
         }
     }
-    let record = work.services.store.job(work.claim.id).await?.ok_or(StepError::Stopped)?;
-    let uploads = work.services.store.uploads(record.row.owner_id, record.row.request_key).await?;
+    let uploads = work.services.store.uploads(work.claim.owner, work.claim.request_key).await?;
     origins.extend(uploads.into_iter().map(Origin::Upload));
     Ok((origins, troubles))
 }
@@ -271,21 +264,15 @@ fn number(documents: &mut [CollectedDocument]) {
     }
 }
 
-async fn finish(work: &Work, documents: Vec<CollectedDocument>, total: usize) -> Result<(), StepError> {
-    let mut change = work.change().await?;
-    change.job.may_go_on(work.claim.epoch)?;
-    change.clear_documents().await?;
-    change.commit().await?;
-    for (batch, part) in documents.chunks(BATCH).enumerate() {
-        let mut change = work.change().await?;
-        change.job.may_go_on(work.claim.epoch)?;
-        change.insert_documents(batch * BATCH, part).await?;
-        change.commit().await?;
+async fn finish(work: &Work, documents: Vec<CollectedDocument>) -> Result<(), StepError> {
+    let mut batches: Vec<&[CollectedDocument]> = documents.chunks(BATCH).collect();
+    // The last one, mostly the only one, goes with the end of the step.
+    let last = batches.pop().unwrap_or_default();
+    for (batch, part) in batches.iter().enumerate() {
+        store(work, batch, part).await?.commit().await?;
     }
-    let mut change = work.change().await?;
+    let mut change = store(work, batches.len(), last).await?;
     if documents.iter().any(|document| document.number.is_some()) {
-        let count = u32::try_from(total).unwrap_or(u32::MAX);
-        change.job.progress(work.claim.epoch, count, count)?;
         change.job.complete_step(work.claim.epoch, StepKind::Collect)?;
     } else {
         change.job.fail(work.claim.epoch, &nothing_found(work, &documents))?;
@@ -293,6 +280,17 @@ async fn finish(work: &Work, documents: Vec<CollectedDocument>, total: usize) ->
     let failed = change.job.phase.is_final();
     change.commit().await?;
     if failed { Err(StepError::Stopped) } else { Ok(()) }
+}
+
+/// Opens a change with one batch of the list; the first replaces what an earlier collection has left.
+async fn store(work: &Work, batch: usize, documents: &[CollectedDocument]) -> Result<JobTx, StepError> {
+    let mut change = work.change().await?;
+    change.job.may_go_on(work.claim.epoch)?;
+    if batch == 0 {
+        change.clear_documents().await?;
+    }
+    change.insert_documents(batch * BATCH, documents).await?;
+    Ok(change)
 }
 
 /// "No documents for September 2025 in Minutes." and what stood in the way of those that there were.

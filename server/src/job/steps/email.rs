@@ -23,12 +23,15 @@ use tokio::time::sleep;
 
 /// Runs the step.
 pub async fn run(work: &Work) -> Result<(), StepError> {
-    render_messages(work).await?;
-    // Asking starts nothing, but a service may be slow to answer, and a Cancel must not wait for that.
-    work.unless_stopped(Box::pin(reconcile::unconfirmed_emails(&work.services, work.claim.id))).await??;
+    let mut now = record(work).await?;
+    render_messages(work, &now).await?;
+    if now.job.emails().any(|email| email.outcome == Outcome::Unconfirmed) {
+        // Asking starts nothing, but a service may be slow to answer, and a Cancel must not wait for that.
+        work.unless_stopped(Box::pin(reconcile::unconfirmed_emails(&work.services, work.claim.id))).await??;
+        now = record(work).await?;
+    }
     for pause in std::iter::once(Duration::ZERO).chain(work.services.mail_pauses.iter().copied()) {
-        let waiting: Vec<u32> =
-            record(work).await?.job.emails().filter(|email| email.may_begin()).map(|email| email.number).collect();
+        let waiting: Vec<u32> = now.job.emails().filter(|email| email.may_begin()).map(|email| email.number).collect();
         if waiting.is_empty() {
             break;
         }
@@ -36,6 +39,7 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
         for number in waiting {
             send(work, number).await?;
         }
+        now = record(work).await?;
     }
     let mut change = work.change().await?;
     change.job.complete_step(work.claim.epoch, StepKind::Email)?;
@@ -48,14 +52,13 @@ async fn record(work: &Work) -> Result<Record, StepError> {
 }
 
 /// Renders every message before the first attempt at any. What is stored already stays; a second copy's was stored with it.
-async fn render_messages(work: &Work) -> Result<(), StepError> {
+async fn render_messages(work: &Work, record: &Record) -> Result<(), StepError> {
     let services = &work.services;
-    let record = record(work).await?;
-    let total = record.job.emails().count();
+    work.progress(StepKind::Email, 0, record.job.emails().count()).await?;
     if record.job.kind == JobKind::SecondCopy {
-        return work.progress(0, total).await;
+        return Ok(());
     }
-    let notices = notices(services, &record).await?.ok_or_else(|| {
+    let notices = notices(services, record).await?.ok_or_else(|| {
         StepError::Failed("The report, or a recipient's address, cannot be read any more. Start the report again.".into())
     })?;
     let mut messages = Vec::new();
@@ -76,7 +79,7 @@ async fn render_messages(work: &Work) -> Result<(), StepError> {
         change.insert_message(*number, message).await?;
     }
     change.commit().await?;
-    work.progress(0, total).await
+    Ok(())
 }
 
 /// One attempt for one recipient.
@@ -96,10 +99,7 @@ async fn send(work: &Work, number: u32) -> Result<(), StepError> {
         Some(outgoing) => deliver(work, &effect, &outgoing).await,
         None => Verdict::NotDone(NotDone::GaveUp, "the stored message cannot be read".into()),
     };
-    work.settle(number, verdict).await?;
-    let record = record(work).await?;
-    let settled = record.job.emails().filter(|email| email.is_settled()).count();
-    work.progress(settled, record.job.emails().count()).await
+    work.settle(number, verdict).await
 }
 
 async fn deliver(work: &Work, effect: &Effect, outgoing: &Outgoing) -> Verdict {
