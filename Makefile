@@ -16,7 +16,7 @@ FAIL_POINTS := --features server/fail-points
 WITH_POSTGRES := server/tests/with-postgres.sh
 NO_DATABASE := $(addprefix --skip ,docs:: extract:: ingest:: mail:: period:: report:: source:: summarizer::)
 
-.PHONY: help run test build clean site tools browser exim dovecot postgres lint test-rust test-browser bench bench-peers
+.PHONY: help run test build clean site tools browser exim dovecot postgres lint test-rust test-browser bench bench-peers bench-scale
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 — \2/p' Makefile
@@ -52,6 +52,11 @@ bench: build ## Measure what docs/benchmarks.md reports
 
 bench-peers: site ## Measure job systems that use PostgreSQL beside Recount (bench/README.md)
 	$(MAKE) --no-print-directory -f bench/Makefile
+
+bench-scale: site ## Measure what a long queue and a long history cost, and many people who watch
+	$(MAKE) --no-print-directory -f bench/Makefile scale
+	$(MAKE) --no-print-directory build
+	$(MAKE) --no-print-directory -f bench/Makefile watch
 
 site: $(SITE)
 

@@ -155,7 +155,8 @@ def copied(table: str, name: str, kind: str) -> str:
 
 def sequential(record: psycopg.Connection) -> dict[str, int]:
     """How many rows sequential scans have read so far."""
-    # Each process tells what it has read about once a second.
+    # Each process tells about once a second what it has read.
+    record.execute("select pg_stat_force_next_flush()")
     time.sleep(2)
     return dict(record.execute("select relname, seq_tup_read from pg_stat_user_tables order by relname").fetchall())
 

@@ -200,7 +200,7 @@ async def office(people: int) -> list[str]:
     port = model.sockets[0].getsockname()[1]
     settings = f"""
 [model]
-provider = "openai-compatible"
+provider = "open-ai-compatible"
 model = "slow"
 base_url = "http://127.0.0.1:{port}/v1/"
 [worker]
