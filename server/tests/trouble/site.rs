@@ -13,9 +13,11 @@ use crate::support::{
 };
 
 const ONE: &[&str] = &["anna@example.org"];
+#[cfg(feature = "fail-points")]
 const READ_ONLY: &str = "The database takes no changes just now; it can only be read.";
 const FULL: &str = "The database cannot store anything just now: its disk is full, or out of order.";
 /// Ends the other connections, so that they are made anew with the setting.
+#[cfg(feature = "fail-points")]
 const RECONNECT: &str =
     "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
 
@@ -32,6 +34,8 @@ async fn eventually(text: &str, ask: impl AsyncFn() -> Answer) -> Answer {
     }
 }
 
+// Only with this feature the store lets anybody reach its own connection.
+#[cfg(feature = "fail-points")]
 async fn set_read_only(site: &Site, raw: &mut Raw, on: bool) {
     let value = if on { "on" } else { "off" };
     match raw {
@@ -50,6 +54,7 @@ async fn set_read_only(site: &Site, raw: &mut Raw, on: bool) {
     }
 }
 
+#[cfg(feature = "fail-points")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_takes_no_changes_is_readable_and_says_so() {
     let site = Site::new().await;
