@@ -5,6 +5,9 @@ import { randomBytes } from "node:crypto";
 
 const SERVER = process.env["RECOUNT_TEST_POSTGRES"];
 
+/** Whether the tests have their databases there. */
+export const onPostgres = SERVER !== undefined;
+
 /** A database on the PostgreSQL server. */
 export class Database {
   private constructor(readonly name: string) {}
