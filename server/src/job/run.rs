@@ -60,6 +60,13 @@ struct Progress {
     total: u32,
 }
 
+impl Progress {
+    fn of(step: StepKind, done: usize, total: usize) -> Self {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Self { step, done: count(done), total: count(total) }
+    }
+}
+
 /// What a step works with: the services, its claim, and the tokens that stop it.
 pub struct Work {
     pub services: Arc<Services>,
@@ -105,8 +112,7 @@ impl Work {
     /// Reports how far the step has come. That is written with the next change, or now, if the last time is a while ago. A
     /// database that cannot take it just now is no reason to give up.
     pub async fn progress(&self, step: StepKind, done: usize, total: usize) -> Result<(), StepError> {
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        if !self.report(Progress { step, done: count(done), total: count(total) }) {
+        if !self.report(Progress::of(step, done, total)) {
             return Ok(());
         }
         match self.write_progress().await {
@@ -170,8 +176,7 @@ impl Work {
         }
         if change.job.effect(number).is_some_and(|effect| effect.kind == EffectKind::Email) {
             let (done, total) = (change.job.emails().filter(|email| email.is_settled()).count(), change.job.emails().count());
-            let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-            self.report(Progress { step: StepKind::Email, done: count(done), total: count(total) });
+            self.report(Progress::of(StepKind::Email, done, total));
             self.carry_progress(&mut change);
         }
         change.commit().await?;
