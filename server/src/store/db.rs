@@ -232,6 +232,17 @@ impl Db {
         }
     }
 
+    /// Tells the other processes of changes that are committed already. With SQLite they look for themselves.
+    pub async fn tell(&self, origin: Uuid, changes: impl Iterator<Item = &JobChanged>) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite { .. } => Ok(()),
+            Self::Postgres(pool) => {
+                let transaction = PgTx::begin(pool, "begin; set local synchronous_commit = off").await?;
+                transaction.commit(changes.map(|change| change.to_message(origin))).await
+            }
+        }
+    }
+
     /// Closes every connection; open transactions end first.
     pub async fn close(&self) {
         match self {
