@@ -103,6 +103,7 @@ mod program {
     mod backup;
     mod commands;
     mod machines;
+    mod plans;
     mod proof;
     mod serve;
     mod upgrade;

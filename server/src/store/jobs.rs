@@ -385,7 +385,7 @@ impl Store {
     pub async fn expired_leases(&self) -> Result<Vec<JobId>, StoreError> {
         let now = self.db.lease_time(&*self.clock).await?;
         Ok(read!(self.db, conn => {
-            sqlx::query_scalar("select id from jobs where lease_expires_at < $1 order by id")
+            sqlx::query_scalar("select id from jobs where lease_expires_at < $1 order by lease_expires_at")
                 .bind(now).fetch_all(conn).await
         })?)
     }
@@ -425,7 +425,7 @@ impl Store {
     pub async fn end_due_holds(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         let ids: Vec<JobId> = read!(self.db, conn => {
-            sqlx::query_scalar("select id from jobs where hold_until <= $1 and finished_at is null and set_aside_at is null order by id")
+            sqlx::query_scalar("select id from jobs where hold_until <= $1 and finished_at is null and set_aside_at is null order by hold_until")
                 .bind(now).fetch_all(conn).await
         })?;
         for id in ids {
