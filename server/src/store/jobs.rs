@@ -3,7 +3,7 @@
 use super::{
     Store, StoreError,
     change::{About, insert_effect, remember},
-    db::{Tx, read, within},
+    db::{Lock, Tx, read, within},
     record::{Record, load},
     text::storable,
 };
@@ -91,7 +91,7 @@ impl Store {
         spec: &Spec,
     ) -> Result<(JobId, bool), StoreError> {
         let now = self.clock.now();
-        tx.lock(key.0).await?;
+        tx.lock(Lock::Request(key)).await?;
         let existing: Option<JobId> = within!(*tx, conn => {
             sqlx::query_scalar("select id from jobs where owner_id = $1 and request_key = $2")
                 .bind(owner)
@@ -324,7 +324,7 @@ impl Store {
     ) -> Result<Option<Claim>, StoreError> {
         if terms.per_person.is_some() {
             // Counted again while nobody else takes a job of the same person.
-            tx.lock(owner.0).await?;
+            tx.lock(Lock::AtWork(owner)).await?;
             let at_work: i64 = within!(tx, conn => {
                 sqlx::query_scalar("select count(*) from jobs where owner_id = $1 and lease_owner is not null")
                     .bind(owner).fetch_one(conn).await
