@@ -227,7 +227,7 @@ pub enum Failed {
 
 impl From<Missing> for Failed {
     fn from(missing: Missing) -> Self {
-        refused(missing.to_string()).into()
+        refused(missing.sentence()).into()
     }
 }
 
