@@ -5,9 +5,9 @@ use super::{
     page::in_words,
     people, rendering,
     security::{Https, csrf, security_headers},
-    session::session,
+    session::{session, within_scopes},
 };
-use crate::api;
+use crate::{api, mcp};
 use app::{App, model::Viewer, ports::Pages, shell};
 use axum::{
     Router,
@@ -55,12 +55,14 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
         .merge(api::routes())
         .merge(people::routes().with_state(state.people.clone()))
         .merge(pages)
-        // From the inside out: who asks, whether their own page sent it, problems in words, then what every answer carries.
+        // From the inside out: what a token may do, who asks, whether their own page sent it, problems in words, then what every answer carries.
         .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(from_fn(within_scopes))
         .layer(from_fn_with_state(state.people.clone(), session))
         .layer(csrf(origin(public_url))?)
         .layer(from_fn(in_words))
         .merge(assets::routes())
+        .merge(mcp::server::http::routes(&state, public_url))
         .route("/healthz", get(StatusCode::NO_CONTENT))
         .route("/readyz", get(ready))
         .layer(from_fn_with_state(https, security_headers))
