@@ -122,7 +122,12 @@ fn Tokens(tokens: Vec<TokenLine>, mistake: Vec<String>) -> impl IntoView {
     view! {
         <section class="flow" aria-labelledby="tokens">
             <h2 id="tokens">"API tokens"</h2>
-            <p class="soft">"A token lets a program act as you: the command line, a script, an assistant."</p>
+            <p class="soft">
+                "A token lets a program act as you: a script, or an assistant. "
+                <a href="/account/assistant" rel="external">
+                    "Connect an assistant"
+                </a>
+            </p>
             {if tokens.is_empty() {
                 view! { <p class="empty">"No token has been made."</p> }.into_any()
             } else {
@@ -145,7 +150,7 @@ fn Tokens(tokens: Vec<TokenLine>, mistake: Vec<String>) -> impl IntoView {
                 </button>
                 <label class="consent">
                     <input type="checkbox" name="may" value="look" />
-                    "It may only look, not start, cancel or change anything."
+                    "It may only look: nothing is started, cancelled or changed with it."
                 </label>
             </form>
         </section>
