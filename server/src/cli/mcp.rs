@@ -63,9 +63,11 @@ impl Mcp {
                 None => serving.await?,
             }
         });
-        match handed_back {
-            Ok(ended) => ended?,
-            Err(_) => tracing::warn!("jobs could not be handed back in time; they are accounted for when their leases expire"),
+        // What is not handed back in time is accounted for when its lease expires.
+        if let Ok(ended) = handed_back {
+            ended?;
+        } else {
+            tracing::warn!("jobs could not be handed back in time");
         }
         store.close().await;
         served?;
