@@ -13,7 +13,7 @@ use crate::{
     people::{EmailAddress, Scopes},
     store::Store,
 };
-use anyhow::bail;
+use anyhow::{Context, bail};
 use std::{process::ExitCode, time::Duration};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -75,7 +75,7 @@ impl Mcp {
     }
 
     async fn caller(&self, store: &Store) -> anyhow::Result<Principal> {
-        let email = EmailAddress::parse(&self.user)?;
+        let email = EmailAddress::parse(&self.user).with_context(|| format!("--user {}", self.user))?;
         let Some(user) = store.user_by_email(&email).await? else {
             bail!("Nobody has the address {email}. Add the person first: recount user add --email {email} --role user")
         };

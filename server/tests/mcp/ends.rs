@@ -162,7 +162,7 @@ async fn a_person_who_is_not_known_is_named() {
             "bob@example.org",
             "Nobody has the address bob@example.org. Add the person first: recount user add --email bob@example.org",
         ),
-        ("bob", "bob"),
+        ("bob", "--user bob: That is not an e-mail address."),
     ] {
         let ran = home.run(&["mcp", "--user", email]).await;
         assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
