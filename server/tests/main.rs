@@ -87,6 +87,7 @@ mod trouble {
     //! A database that is down, full or read-only: what people and programs are told, and that work goes on afterwards.
 
     mod characters;
+    mod mcp;
     mod program;
     mod proxy;
     mod site;
@@ -107,6 +108,7 @@ mod docs {
     //! Documents that name code, held against it.
 
     mod field_reports;
+    mod mcp;
 }
 
 mod program {
