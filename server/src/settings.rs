@@ -30,6 +30,9 @@ pub const FILE: &str = "recount.toml";
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
+    /// The data folder that they were read from; empty where they came from nowhere.
+    #[serde(skip)]
+    pub folder: PathBuf,
     /// Where people reach the server, such as `https://recount.example.org`. Links in e-mails begin with it.
     pub public_url: Option<String>,
     /// `postgres://…` or the path of an SQLite file; without it the database is a file in the data folder.
@@ -220,7 +223,7 @@ impl Settings {
                 bail!("{}: the source {} has no name.", path.display(), source.path.display());
             }
         }
-        Ok(settings)
+        Ok(Self { folder: data.to_owned(), ..settings })
     }
 
     /// The largest upload and the limits of reading.

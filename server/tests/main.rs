@@ -72,6 +72,7 @@ mod api {
 
     mod acts;
     mod afterwards;
+    mod assistant;
     mod effects;
     mod events;
     mod files;
