@@ -212,7 +212,7 @@ impl Settings {
         let path = data.join(FILE);
         let file = File::from(path.clone()).format(FileFormat::Toml).required(false);
         let environment = Environment::with_prefix("RECOUNT").prefix_separator("__").separator("__");
-        let mut settings: Self = Config::builder()
+        let settings: Self = Config::builder()
             .add_source(file)
             .add_source(environment)
             .build()
@@ -223,8 +223,7 @@ impl Settings {
                 bail!("{}: the source {} has no name.", path.display(), source.path.display());
             }
         }
-        settings.folder = data.to_owned();
-        Ok(settings)
+        Ok(Self { folder: data.to_owned(), ..settings })
     }
 
     /// The largest upload and the limits of reading.

@@ -88,15 +88,28 @@ mod trouble {
     //! A database that is down, full or read-only: what people and programs are told, and that work goes on afterwards.
 
     mod characters;
+    mod mcp;
     mod program;
     mod proxy;
     mod site;
+}
+
+mod mcp {
+    //! The MCP server, over both of its transports, as the bytes that cross the line.
+
+    mod cancelled_http;
+    mod cancelled_stdio;
+    mod doors;
+    mod ends;
+    mod offers;
+    mod tasks;
 }
 
 mod docs {
     //! Documents that name code, held against it.
 
     mod field_reports;
+    mod mcp;
 }
 
 mod program {
@@ -106,7 +119,7 @@ mod program {
     mod commands;
     mod machines;
     mod plans;
-    mod proof;
+    pub mod proof;
     mod serve;
     mod upgrade;
 }

@@ -133,7 +133,7 @@ fn Tokens(tokens: Vec<TokenLine>, mistake: Vec<String>) -> impl IntoView {
             } else {
                 view! { <ul class="lines">{tokens.into_iter().map(line).collect_view()}</ul> }.into_any()
             }}
-            <form class="inline" method="post" action="/account/tokens">
+            <form class="flow act" method="post" action="/account/tokens">
                 <Field id="name" label="Name of a new token" hint="What it is for, such as \u{201c}laptop\u{201d}." errors=mistake>
                     <input
                         id="name"
@@ -145,13 +145,13 @@ fn Tokens(tokens: Vec<TokenLine>, mistake: Vec<String>) -> impl IntoView {
                         aria-invalid=invalid
                     />
                 </Field>
-                <button class="button" type="submit">
-                    "Make a token"
-                </button>
                 <label class="consent">
                     <input type="checkbox" name="may" value="look" />
                     "It may only look: nothing is started, cancelled or changed with it."
                 </label>
+                <button class="button" type="submit">
+                    "Make a token"
+                </button>
             </form>
         </section>
     }

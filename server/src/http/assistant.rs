@@ -78,7 +78,7 @@ async fn show(
     let content = format!(
         "{already}{CLOSING}\n{form}\n\
          <section class=\"flow\" aria-labelledby=\"set-up\"><h2 id=\"set-up\">2. Set up the assistant</h2>\
-         <p>The next page has this with your new token in the place of <code>{PLACEHOLDER}</code>.</p>\n{ready}</section>\n{here}",
+         <p>The next page has your new token instead of <code>{PLACEHOLDER}</code> in this.</p>\n{ready}</section>\n{here}",
         form = form(problem == "name"),
         ready = ready_made(&desk.services.public_url, PLACEHOLDER)?,
         here = on_this_machine(&desk, &viewer)?,
@@ -129,10 +129,10 @@ async fn answer(desk: &Desk, viewer: Viewer, nonce: &Nonce, sections: &str) -> R
 }
 
 const CLOSING: &str = "<section class=\"flow\" aria-labelledby=\"closing\"><h2 id=\"closing\">What closing the assistant does</h2>\
-    <p>It stops nothing that the assistant has started as a task: the report is made, and its e-mails go out. Only Cancel stops \
-    it, on the job's page or when you ask the assistant to cancel.</p>\
-    <p class=\"soft\">A report that the assistant waits for in one call (<code>generate_report</code>) belongs to that call, and is \
-    cancelled when the call is broken off.</p></section>";
+    <p>It stops no report that the assistant has started for you: that is made and sent all the same. Only Cancel stops it, on the \
+    job's page or when you ask the assistant to cancel.</p>\
+    <p class=\"soft\">The exception is a report that the assistant waits for in a single call (<code>generate_report</code>): it belongs \
+    to the call, and is cancelled when the call is broken off.</p></section>";
 
 /// The form, with what is wrong with the name.
 fn form(name_is_wrong: bool) -> String {
@@ -147,7 +147,7 @@ fn form(name_is_wrong: bool) -> String {
          <div class=\"field\"><label for=\"name\">Name of the token</label>\
          <input id=\"name\" name=\"name\" value=\"Assistant\" required maxlength=\"100\" autocomplete=\"off\" \
          aria-describedby=\"name-hint name-error\"{invalid}>\
-         <p class=\"hint\" id=\"name-hint\">The Account page lists it under this name, and revokes it.</p>\
+         <p class=\"hint\" id=\"name-hint\">The Account page lists it under this name. You can revoke it there.</p>\
          <div class=\"mistakes\" id=\"name-error\">{mistake}</div></div>\
          <fieldset class=\"field\"><legend>What may the assistant do?</legend>\
          <label class=\"consent\"><input type=\"radio\" name=\"may\" value=\"act\" checked>It may start and cancel reports.</label>\
@@ -196,8 +196,8 @@ fn ready_made(public_url: &str, token: &str) -> Result<String, Problem> {
     let json = configuration(OverHttp { transport: "http", url: &url, headers })?;
     let command = format!("claude mcp add --transport http recount {url} --header \"Authorization: Bearer {token}\"");
     Ok(format!(
-        "<p>Most assistants take it as JSON, in a file or in their settings:</p>\n{}\
-         <p>Some take it on the command line, such as Claude Code:</p>\n{}",
+        "<div class=\"flow tight\"><p>Most assistants take it as JSON, in a file or in their settings:</p>{}</div>\n\
+         <div class=\"flow tight\"><p>Some take it on the command line, such as Claude Code:</p>{}</div>\n",
         to_copy("Configuration as JSON", &json),
         to_copy("Configuration on the command line", &command),
     ))
@@ -225,5 +225,5 @@ fn configuration<T: Serialize>(recount: T) -> Result<String, Problem> {
 
 /// Text that one click selects whole.
 fn to_copy(label: &str, text: &str) -> String {
-    format!("<pre class=\"secret\" role=\"group\" tabindex=\"0\" aria-label=\"{label}\">{}</pre>\n", escaped(text))
+    format!("<pre class=\"secret\" role=\"group\" tabindex=\"0\" aria-label=\"{label}\">{}</pre>", escaped(text))
 }

@@ -182,6 +182,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_perhaps_made_is_said() {
+        let doubt = |path: &str| {
+            let request = Request::post(path).body(Body::empty()).unwrap();
+            Asked::of(&request).doubt().unwrap()
+        };
+        for path in ["/account/tokens", assistant::PATH] {
+            assert!(doubt(path).starts_with("It is not known whether the token was made."), "{path}");
+        }
+        assert!(doubt("/account/zone").starts_with("It is not known whether what you sent was recorded."));
+    }
+
+    #[test]
     fn each_is_answered_in_a_form_of_their_own() {
         let asked = |path: &str, headers: &[(&str, &str)]| {
             let builder =
