@@ -8,8 +8,9 @@ BINDGEN_VERSION := $(shell sed -n '/^name = "wasm-bindgen"$$/{n;s/version = "\(.
 TOOLS := target/tools
 BINDGEN := $(TOOLS)/bin/wasm-bindgen
 NODE_MODULES := end2end/node_modules/.package-lock.json
-# The MCP tools need a newer Node than Debian has; it comes with them.
+# The MCP project's tools need a newer Node than Debian has, which comes with them; one of the servers is in Python.
 MCP_TOOLS := end2end/mcp/node_modules/.package-lock.json
+MCP_PYTHON := $(TOOLS)/mcp/.installed
 SITE := target/site/pkg/app.js.br
 WASM := target/wasm32-unknown-unknown/wasm-release/app.wasm
 # Tests hold the program at its fail points. All of them use one build, where the points do nothing unless they are asked to.
@@ -49,7 +50,7 @@ test-browser: site browser postgres ## Run the browser tests, on both databases
 	cd end2end && npx playwright test
 	cd end2end && ../$(WITH_POSTGRES) npx playwright test
 
-test-mcp: site $(MCP_TOOLS) ## Run the tests with the tools and servers of others that speak MCP
+test-mcp: site $(MCP_TOOLS) $(MCP_PYTHON) ## Run the tests with the tools and servers of others that speak MCP
 	cargo build --workspace $(FAIL_POINTS)
 	cd end2end/mcp && npm test --silent
 
@@ -86,6 +87,12 @@ $(BINDGEN): Cargo.lock
 
 $(NODE_MODULES) $(MCP_TOOLS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json
 	cd $* && npm ci --no-audit --no-fund
+	touch $@
+
+$(MCP_PYTHON): end2end/mcp/requirements.txt
+	@python3 -c "import ensurepip" 2>/dev/null || $(call install,python3-venv)
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-virtualenv -r $<
 	touch $@
 
 # The system's Chromium, a real mail server and a real IMAP server; on Debian they are installed where they are missing.

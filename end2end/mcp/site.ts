@@ -90,7 +90,7 @@ export class Site {
   /** The job with this title as soon as there is one; a title is used once. */
   async jobTitled(title: string): Promise<Job> {
     const found = await until(
-      async () => (await this.api("GET", "/jobs")).rows.find((row: { title: string }) => row.title.includes(title)),
+      async () => (await this.api("GET", "/jobs")).jobs.find((row: { title: string }) => row.title.includes(title)),
       (row) => row !== undefined,
     );
     return this.job(found.id);
@@ -102,6 +102,14 @@ export class Site {
       .filter((name) => /^\d+$/.test(name))
       .map(commandLine)
       .filter((line) => line.includes(this.home) && !line.includes("recount serve"));
+  }
+
+  /** When no process is left but its own server. */
+  async quiet(): Promise<void> {
+    await until(
+      () => this.processes(),
+      (left) => left.length === 0,
+    );
   }
 }
 
