@@ -64,3 +64,16 @@ id!(
     /// Names one request for a job: sending it again gives the same job.
     RequestKey
 );
+
+/// The longest text that a request may be named by, in bytes.
+pub const MAX_REQUEST_KEY: usize = 255;
+
+impl RequestKey {
+    /// The key that a program names a request by, such as an `Idempotency-Key`: a UUID is taken as it is, and any other text
+    /// gives the same key every time. `None` for an empty text or one that is too long.
+    pub fn named(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let is_good = !text.is_empty() && text.len() <= MAX_REQUEST_KEY;
+        is_good.then(|| text.parse().unwrap_or_else(|_| Self(Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()))))
+    }
+}

@@ -22,7 +22,6 @@ use axum::{
     routing::{any, get, put},
 };
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 /// The routes. The event stream is with the pages', since both are one.
 pub fn routes() -> Router<AppState> {
@@ -111,14 +110,13 @@ async fn create(
 
 /// The `Idempotency-Key` header as a request key. Any text will do; a UUID is taken as it is.
 fn idempotency_key(headers: &HeaderMap) -> Result<RequestKey, Problem> {
-    let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).map(str::trim).unwrap_or_default();
-    if key.is_empty() || key.len() > 255 {
-        return Err(Problem::bad_request(
+    let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).and_then(RequestKey::named);
+    key.ok_or_else(|| {
+        Problem::bad_request(
             "Send an Idempotency-Key header of 1 to 255 characters, the same one for every repetition of this request. It \
              makes sure that a repeated request finds its job instead of making another.",
-        ));
-    }
-    Ok(key.parse().unwrap_or_else(|_| RequestKey(Uuid::new_v5(&Uuid::NAMESPACE_OID, key.as_bytes()))))
+        )
+    })
 }
 
 async fn list(

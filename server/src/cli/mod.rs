@@ -5,6 +5,7 @@ mod backup;
 mod cancel;
 mod demo;
 mod in_use;
+mod mcp;
 mod people;
 mod report;
 mod serve;
@@ -46,6 +47,8 @@ enum Command {
     Report(report::Report),
     /// Cancel a job.
     Cancel(cancel::Cancel),
+    /// Serve one person's assistant over standard input and output (Model Context Protocol), and work on jobs meanwhile.
+    Mcp(mcp::Mcp),
     /// Copy the database into one file, while Recount runs.
     Backup(backup::Backup),
     /// Put a backup into a data folder. What had not ended in it waits for a person.
@@ -106,6 +109,10 @@ impl Cli {
                 log("error");
                 cancel.run().await
             }
+            Command::Mcp(mcp) => {
+                log(LOG);
+                mcp.run().await
+            }
             Command::Backup(backup) => {
                 log("error");
                 backup.run().await
@@ -130,8 +137,9 @@ impl Cli {
     }
 }
 
-/// What servers log. The pool would complain about each of its connections when the database goes.
-const LOG: &str = "info,sqlx_core::pool=error,sqlx::postgres::notice=warn";
+/// What servers log. The pool would complain about each of its connections when the database goes, and the protocol's library
+/// tells of every request.
+const LOG: &str = "info,sqlx_core::pool=error,sqlx::postgres::notice=warn,rmcp=error";
 
 /// Logs to standard error; `RECOUNT_LOG` chooses what, in the syntax of `tracing-subscriber`.
 fn log(default: &str) {

@@ -75,7 +75,7 @@ impl Serve {
             demo::print_sign_in();
         }
         let people = PeopleState { store: store.clone(), first_admin, secure: public_url.starts_with("https://") };
-        let app = router(AppState::new(desk, people, shutdown.clone()), &public_url)?;
+        let app = router(AppState::new(desk, people, shutdown.clone()).listening_on(address), &public_url)?;
         let serving = axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>())
             .with_graceful_shutdown(shutdown.clone().cancelled_owned());
         let mut server = tokio::spawn(serving.into_future());

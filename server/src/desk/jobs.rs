@@ -91,8 +91,13 @@ impl Desk {
 
     /// Cancels a job: always answers with what it met and the state that the job is in now.
     pub async fn cancel_job(&self, who: &Viewer, id: JobId) -> Result<CancelAnswerView, DeskError> {
+        self.cancel_job_as(who, id, &who.email).await
+    }
+
+    /// The same where the record has to say more than who it was.
+    pub async fn cancel_job_as(&self, who: &Viewer, id: JobId, by: &str) -> Result<CancelAnswerView, DeskError> {
         self.visible(who, id).await?;
-        let (answer, record) = self.store().cancel_job(id, &who.email).await?.ok_or(AppError::NotFound)?;
+        let (answer, record) = self.store().cancel_job(id, by).await?.ok_or(AppError::NotFound)?;
         let job = self.show_job(who, id).await?;
         let reader = Reader::new(&who.email, &who.zone);
         let row = &record.row;

@@ -7,7 +7,7 @@ use super::{
     security::{Https, csrf, security_headers},
     session::session,
 };
-use crate::api;
+use crate::{api, mcp};
 use app::{App, model::Viewer, ports::Pages, shell};
 use axum::{
     Router,
@@ -61,6 +61,7 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
         .layer(csrf(origin(public_url))?)
         .layer(from_fn(in_words))
         .merge(assets::routes())
+        .merge(mcp::server::http::routes(&state, public_url))
         .route("/healthz", get(StatusCode::NO_CONTENT))
         .route("/readyz", get(ready))
         .layer(from_fn_with_state(https, security_headers))

@@ -76,12 +76,13 @@ async fn identify(state: &PeopleState, headers: &HeaderMap) -> Result<(Option<Vi
 }
 
 /// The token of an `Authorization: Bearer` header (RFC 6750). Other schemes belong to a proxy in front of the server.
-pub(super) fn bearer(headers: &HeaderMap) -> Option<Secret> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<Secret> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| Secret::received(token.trim()))
 }
 
-fn viewer(user: User, session: Option<SessionId>) -> Viewer {
+/// A person as the one who asks.
+pub(crate) fn viewer(user: User, session: Option<SessionId>) -> Viewer {
     Viewer {
         id: user.id.to_string(),
         is_admin: user.role == Role::Admin,

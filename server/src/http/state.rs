@@ -4,6 +4,7 @@ use super::PeopleState;
 use crate::desk::Desk;
 use axum::extract::FromRef;
 use leptos::config::LeptosOptions;
+use std::net::SocketAddr;
 use tokio_util::sync::CancellationToken;
 
 /// The state of the web server.
@@ -14,13 +15,21 @@ pub struct AppState {
     /// Fires when the server stops, so that streams end.
     pub shutdown: CancellationToken,
     pub leptos: LeptosOptions,
+    /// Where it listens, if that is known.
+    pub listens: Option<SocketAddr>,
 }
 
 impl AppState {
     /// The state; the options for Leptos are fixed, so that the binary needs no environment.
     pub fn new(desk: Desk, people: PeopleState, shutdown: CancellationToken) -> Self {
         let leptos = LeptosOptions::builder().output_name("app").site_pkg_dir("pkg").build();
-        Self { desk, people, shutdown, leptos }
+        Self { desk, people, shutdown, leptos, listens: None }
+    }
+
+    /// The same for a server that listens there.
+    #[must_use]
+    pub fn listening_on(self, address: SocketAddr) -> Self {
+        Self { listens: Some(address), ..self }
     }
 }
 

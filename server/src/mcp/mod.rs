@@ -1,0 +1,4 @@
+//! The Model Context Protocol (revision 2026-07-28, and the handshake of the older ones): assistants start, follow and cancel
+//! reports through it, over the same desk as people.
+
+pub mod server;
