@@ -79,6 +79,7 @@ mod api {
     mod jobs;
     mod orders;
     mod pages;
+    mod scopes;
     mod set_aside;
 }
 

@@ -101,6 +101,8 @@ pub struct SessionLine {
 pub struct TokenLine {
     pub id: String,
     pub name: String,
+    /// What it may do, where that is not everything.
+    pub limit: Option<String>,
     pub created: Moment,
     pub used: Option<Moment>,
 }

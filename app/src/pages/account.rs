@@ -104,7 +104,7 @@ fn Tokens(tokens: Vec<TokenLine>, mistake: Vec<String>) -> impl IntoView {
                 <div>
                     <b>{token.name}</b>
                     <p class="soft">
-                        "made " <Time at=token.created />
+                        {token.limit.map(|limit| format!("{limit}, "))} "made " <Time at=token.created />
                         {match token.used {
                             Some(at) => view! { ", last used " <Time at /> }.into_any(),
                             None => ", never used".into_any(),
@@ -143,6 +143,10 @@ fn Tokens(tokens: Vec<TokenLine>, mistake: Vec<String>) -> impl IntoView {
                 <button class="button" type="submit">
                     "Make a token"
                 </button>
+                <label class="consent">
+                    <input type="checkbox" name="may" value="look" />
+                    "It may only look, not start, cancel or change anything."
+                </label>
             </form>
         </section>
     }

@@ -3,7 +3,7 @@
 use super::{DataFolder, open_store};
 use crate::{
     people::{
-        EmailAddress, Role,
+        EmailAddress, Role, Scope,
         password::{NewPassword, PasswordHash},
     },
     store::{NewUser, Store},
@@ -58,6 +58,9 @@ pub struct CreateToken {
     /// What the list of tokens calls it
     #[arg(long, default_value = "Command line")]
     pub name: String,
+    /// What it may do: reports:read to look, reports:write to start, cancel and change. Once for each; both if left out
+    #[arg(long = "scope", value_name = "SCOPE", default_values = ["reports:read", "reports:write"])]
+    pub scopes: Vec<Scope>,
 }
 
 impl UserCommand {
@@ -110,7 +113,7 @@ pub async fn create_token(store: &Store, options: &CreateToken, output: &mut imp
     let Some(user) = store.user_by_email(&email).await? else {
         bail!("Nobody has the address {email}. Add the person first: recount user add --email {email} --role user")
     };
-    let secret = store.create_token(user.id, &options.name).await?;
+    let secret = store.create_token(user.id, &options.name, options.scopes.iter().copied().collect()).await?;
     writeln!(output, "{}", secret.expose())?;
     Ok(())
 }
@@ -148,7 +151,7 @@ fn zone(name: &str) -> Result<Tz, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::people::{secret::Secret, sign_in::sign_in, testing::Instance};
+    use crate::people::{Scopes, secret::Secret, sign_in::sign_in, testing::Instance};
     use clap::Parser;
 
     #[derive(Debug, Parser)]
@@ -163,6 +166,14 @@ mod tests {
         match Line::try_parse_from(["recount", "user", "add"].iter().chain(arguments))? {
             Line::User(UserCommand::Add(options)) => Ok(options),
             Line::Token(_) => unreachable!("the line says user add"),
+        }
+    }
+
+    /// The options of a token of ada's.
+    fn token(arguments: &[&str]) -> Result<CreateToken, clap::Error> {
+        match Line::try_parse_from(["recount", "token", "create", "--email", "ada@example.org"].iter().chain(arguments))? {
+            Line::Token(TokenCommand::Create(options)) => Ok(options),
+            Line::User(_) => unreachable!("the line says token create"),
         }
     }
 
@@ -205,27 +216,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_printed_alone_and_works() {
+    async fn a_token_is_printed_alone_and_may_do_what_was_asked_for() {
         let instance = Instance::new().await;
         let ada = instance.person("ada@example.org", "correct horse", Role::User).await;
-        let Line::Token(TokenCommand::Create(options)) =
-            Line::try_parse_from(["recount", "token", "create", "--email", "ada@example.org"]).unwrap()
-        else {
-            unreachable!("the line says token create")
-        };
-        let mut output = Vec::new();
-        create_token(&instance.store, &options, &mut output).await.unwrap();
-        let printed = String::from_utf8(output).unwrap();
-        let token = Secret::received(printed.strip_suffix('\n').unwrap());
-        assert_eq!(instance.store.token_by_secret(&token).await.unwrap().unwrap().id, ada);
-        assert_eq!(instance.store.tokens_of(ada).await.unwrap()[0].name, "Command line");
+        let (read, write) = (["--scope", "reports:read"], ["--scope", "reports:write"]);
+        for (arguments, scopes) in [
+            (vec![], Scopes::ALL),
+            (read.to_vec(), Scopes::READ),
+            (write.to_vec(), [Scope::Write].into_iter().collect()),
+            ([write, read].concat(), Scopes::ALL),
+        ] {
+            let mut output = Vec::new();
+            create_token(&instance.store, &token(&arguments).unwrap(), &mut output).await.unwrap();
+            let printed = String::from_utf8(output).unwrap();
+            let token = Secret::received(printed.strip_suffix('\n').unwrap());
+            let grant = instance.store.token_by_secret(&token).await.unwrap().unwrap();
+            assert_eq!((grant.user.id, grant.scopes), (ada, scopes), "{arguments:?}");
+            assert_eq!(instance.store.tokens_of(ada).await.unwrap()[0].name, "Command line");
+        }
+        let unknown = token(&["--scope", "everything"]).unwrap_err();
+        assert!(unknown.to_string().contains("write reports:read or reports:write"), "{unknown}");
     }
 
     #[tokio::test]
     async fn a_token_needs_a_person() {
         let instance = Instance::new().await;
-        let data = DataFolder { path: "unused".into(), database: None };
-        let options = CreateToken { data, email: "bob@example.org".into(), name: "x".into() };
+        let options = CreateToken { email: "bob@example.org".into(), ..token(&[]).unwrap() };
         let mut output = Vec::new();
         let error = create_token(&instance.store, &options, &mut output).await.unwrap_err();
         assert!(error.to_string().starts_with("Nobody has the address bob@example.org."));

@@ -5,6 +5,7 @@ use super::{
     jobs::{parse_id, user_id},
     view::moment,
 };
+use crate::people::{Scope, Scopes};
 use app::{
     error::AppError,
     model::{
@@ -104,10 +105,21 @@ impl Pages for Desk {
                 .map(|token| TokenLine {
                     id: token.id.to_string(),
                     name: token.name,
+                    limit: limit(token.scopes).map(str::to_owned),
                     created: moment(token.created_at, zone),
                     used: token.used_at.map(|at| moment(at, zone)),
                 })
                 .collect(),
         })
+    }
+}
+
+/// What such a token may do, where that is not everything.
+fn limit(scopes: Scopes) -> Option<&'static str> {
+    match (scopes.contains(Scope::Read), scopes.contains(Scope::Write)) {
+        (true, true) => None,
+        (true, false) => Some("may only look"),
+        (false, true) => Some("may change, but not look"),
+        (false, false) => Some("may do nothing"),
     }
 }

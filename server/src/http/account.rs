@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     id::{SessionId, TokenId},
+    people::Scopes,
     words::escaped,
 };
 use axum::{
@@ -29,10 +30,30 @@ pub struct ZoneForm {
     zone: String,
 }
 
-/// The field of the form that makes a token.
+/// The fields of the form that makes a token.
 #[derive(Deserialize)]
 pub struct TokenForm {
     name: String,
+    #[serde(default)]
+    may: May,
+}
+
+/// What the token may do; without the box that says less, all.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum May {
+    Look,
+    #[default]
+    Act,
+}
+
+impl From<May> for Scopes {
+    fn from(may: May) -> Self {
+        match may {
+            May::Look => Self::READ,
+            May::Act => Self::ALL,
+        }
+    }
 }
 
 /// `POST /account/zone`
@@ -53,12 +74,12 @@ pub async fn create_token(
     InBrowser { user, .. }: InBrowser,
     form: Result<Form<TokenForm>, FormRejection>,
 ) -> Result<Response, Problem> {
-    let Form(TokenForm { name }) = form?;
+    let Form(TokenForm { name, may }) = form?;
     let name = name.trim();
     if name.is_empty() || name.chars().count() > MAX_NAME_CHARS {
         return Ok(Redirect::to("/account?problem=name").into_response());
     }
-    let secret = state.store.create_token(user, name).await?;
+    let secret = state.store.create_token(user, name, may.into()).await?;
     let content = format!(
         "<p>Copy this token now. It is shown only once.</p>\n\
          <p><code class=\"secret\" tabindex=\"0\" aria-label=\"New token\">{}</code></p>\n\

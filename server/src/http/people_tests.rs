@@ -3,13 +3,13 @@
 use super::{
     people::{PeopleState, routes},
     security::{Https, csrf, security_headers},
-    session::{SignedIn, session},
+    session::{SignedIn, session, within_scopes},
 };
-use crate::people::{EmailAddress, Role, first_admin::FirstAdmin, testing::Instance};
+use crate::people::{EmailAddress, Role, Scopes, first_admin::FirstAdmin, testing::Instance};
 use axum::{
     Router,
     body::Body,
-    middleware::from_fn_with_state,
+    middleware::{from_fn, from_fn_with_state},
     response::Response,
     routing::{get, post},
 };
@@ -47,6 +47,7 @@ impl Site {
             .route("/kept", get(async |_: SignedIn| ([(CACHE_CONTROL, "private, max-age=60")], "kept")))
             .route("/nonce", get(async |axum::Extension(nonce): axum::Extension<Nonce>| nonce.to_string()))
             .route("/api/v1/jobs", post(whoami).get(whoami))
+            .layer(from_fn(within_scopes))
             .layer(from_fn_with_state(state.clone(), session))
             .layer(csrf(origin).unwrap())
             .layer(from_fn_with_state(Https(secure), security_headers))
@@ -301,7 +302,7 @@ async fn the_authorization_of_a_proxy_is_not_ours() {
 async fn a_token_is_no_key_to_the_account() {
     let site = Site::new(false).await;
     let ada = site.state.store.user_by_email(&ada_address()).await.unwrap().unwrap().id;
-    let secret = site.state.store.create_token(ada, "nightly").await.unwrap();
+    let secret = site.state.store.create_token(ada, "nightly", Scopes::ALL).await.unwrap();
     let request = form_request("/account/tokens").header(AUTHORIZATION, format!("Bearer {}", secret.expose()));
     let response = site.send(request.body(Body::from("name=second")).unwrap()).await;
     assert_eq!(response.status(), StatusCode::FORBIDDEN);

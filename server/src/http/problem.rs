@@ -2,6 +2,7 @@
 
 use crate::{
     desk::{DeskError, told},
+    people::Scope,
     store::StoreError,
 };
 use app::{error::AppError, model::FieldError};
@@ -40,11 +41,15 @@ pub struct Problem {
     errors: Vec<FieldProblem>,
     #[serde(skip)]
     retry_after_seconds: Option<u64>,
+    /// How the caller may prove more (RFC 9110 11.6.1).
+    #[serde(skip)]
+    challenge: Option<&'static str>,
 }
 
 impl Problem {
     fn blank(status: StatusCode, title: &'static str, detail: impl Into<String>) -> Self {
-        Self { kind: "about:blank", title, status, detail: detail.into(), errors: Vec::new(), retry_after_seconds: None }
+        let detail = detail.into();
+        Self { kind: "about:blank", title, status, detail, errors: Vec::new(), retry_after_seconds: None, challenge: None }
     }
 
     /// 400: the request cannot be read.
@@ -67,12 +72,33 @@ impl Problem {
 
     /// 401: nobody is signed in, or the token is not valid.
     pub fn sign_in_required(detail: impl Into<String>) -> Self {
-        Self::blank(StatusCode::UNAUTHORIZED, "Unauthorized", detail)
+        Self { challenge: Some("Bearer"), ..Self::blank(StatusCode::UNAUTHORIZED, "Unauthorized", detail) }
     }
 
     /// 403: it is clear who asks, and the answer is no.
     pub fn forbidden(detail: impl Into<String>) -> Self {
         Self::blank(StatusCode::FORBIDDEN, "Forbidden", detail)
+    }
+
+    /// 403: the token may not do this, whoever it belongs to (RFC 6750 3.1).
+    pub fn insufficient_scope(lacking: Scope) -> Self {
+        let (challenge, detail) = match lacking {
+            Scope::Read => (
+                "Bearer error=\"insufficient_scope\", scope=\"reports:read\"",
+                "This token may not look at anything. Make one with the scope reports:read, on the Account page or with \
+                 recount token create, and send that.",
+            ),
+            Scope::Write => (
+                "Bearer error=\"insufficient_scope\", scope=\"reports:write\"",
+                "This token may only look; nothing was changed. To start, cancel or change something, make one with the scope \
+                 reports:write, on the Account page or with recount token create, and send that.",
+            ),
+        };
+        Self {
+            kind: "/problems/insufficient-scope",
+            challenge: Some(challenge),
+            ..Self::blank(StatusCode::FORBIDDEN, "Forbidden", detail)
+        }
     }
 
     /// 404: there is nothing here, or it is not theirs to see; the two are not told apart.
@@ -214,8 +240,8 @@ impl IntoResponse for Problem {
         let mut response = self.document();
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        if status == StatusCode::UNAUTHORIZED {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        if let Some(challenge) = self.challenge {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         if let Some(seconds) = self.retry_after_seconds {
             headers.insert(RETRY_AFTER, seconds.into());
@@ -249,6 +275,7 @@ mod tests {
             (Problem::invalid(Vec::new()), 400),
             (Problem::sign_in_required("x"), 401),
             (Problem::forbidden("x"), 403),
+            (Problem::insufficient_scope(Scope::Read), 403),
             (Problem::not_found(), 404),
             (Problem::conflict("x"), 409),
             (Problem::gone("x"), 410),
@@ -284,6 +311,12 @@ mod tests {
         assert_eq!((&document["type"], &document["detail"]), (&json!("/problems/unavailable"), &json!("x y")));
         let (response, _) = self::document(Problem::sign_in_required("x")).await;
         assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
+        for scope in [Scope::Read, Scope::Write] {
+            let (response, document) = self::document(Problem::insufficient_scope(scope)).await;
+            let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+            assert_eq!(response.headers()[WWW_AUTHENTICATE], challenge.as_str());
+            assert!(document["detail"].as_str().unwrap().contains(scope.name()), "{document}");
+        }
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use super::{
     page::in_words,
     people, rendering,
     security::{Https, csrf, security_headers},
-    session::session,
+    session::{session, within_scopes},
 };
 use crate::{api, mcp};
 use app::{App, model::Viewer, ports::Pages, shell};
@@ -55,8 +55,9 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
         .merge(api::routes())
         .merge(people::routes().with_state(state.people.clone()))
         .merge(pages)
-        // From the inside out: who asks, whether their own page sent it, problems in words, then what every answer carries.
+        // From the inside out: what a token may do, who asks, whether their own page sent it, problems in words, then what every answer carries.
         .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(from_fn(within_scopes))
         .layer(from_fn_with_state(state.people.clone(), session))
         .layer(csrf(origin(public_url))?)
         .layer(from_fn(in_words))

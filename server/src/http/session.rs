@@ -1,11 +1,12 @@
-//! Who is asking. One middleware looks at the cookie or the bearer token and writes the answer into the request's extensions;
-//! the extractors read it there, so no handler touches a cookie.
+//! Who is asking, and what they may do. One middleware looks at the cookie or the bearer token and writes the answer into the
+//! request's extensions; the extractors read it there, so no handler touches a cookie. A second one holds the method against the
+//! token's scopes, so that no route can forget to.
 
 use super::{people::PeopleState, problem::Problem, sign_in::sign_in_path};
 use crate::{
     id::{SessionId, UserId},
-    people::{Role, secret::Secret},
-    store::User,
+    people::{Role, Scope, Scopes, secret::Secret},
+    store::{Grant, User},
 };
 use app::model::Viewer;
 use axum::{
@@ -49,13 +50,14 @@ pub fn session_secret(jar: &CookieJar, secure: bool) -> Option<Secret> {
     jar.get(cookie_name(secure)).map(|cookie| Secret::received(cookie.value()))
 }
 
-/// Puts `Option<Viewer>` and `Option<SessionId>` into the request's extensions. A bearer token decides alone where there is
-/// one, and a wrong one is refused at once: a program must not silently go on as nobody.
+/// Puts `Option<Viewer>`, `Option<SessionId>` and [`Scopes`] into the request's extensions. A bearer token decides alone where
+/// there is one, and a wrong one is refused at once: a program must not silently go on as nobody.
 pub async fn session(State(state): State<PeopleState>, mut request: Request, next: Next) -> Result<Response, Problem> {
-    let (viewer, session) = identify(&state, request.headers()).await?;
+    let Asking { viewer, session, scopes } = identify(&state, request.headers()).await?;
     let signed_in = viewer.is_some();
     request.extensions_mut().insert(viewer);
     request.extensions_mut().insert(session);
+    request.extensions_mut().insert(scopes);
     let mut response = next.run(request).await;
     if signed_in {
         // What was made for one person must not be shown to the next one at the same machine.
@@ -64,15 +66,36 @@ pub async fn session(State(state): State<PeopleState>, mut request: Request, nex
     Ok(response)
 }
 
-async fn identify(state: &PeopleState, headers: &HeaderMap) -> Result<(Option<Viewer>, Option<SessionId>), Problem> {
+/// Lets pass what the token's scopes allow: safe methods (RFC 9110 9.2.1) look, all others change something. Must lie inside
+/// [`session`]; a route that reads its own meaning out of a method stays outside of this and asks for the [`Scopes`] itself.
+pub async fn within_scopes(request: Request, next: Next) -> Result<Response, Problem> {
+    let scopes: Option<&Scopes> = request.extensions().get();
+    let scopes = scopes.ok_or_else(|| Problem::internal("the session layer is missing around the check of scopes"))?;
+    let needed = if request.method().is_safe() { Scope::Read } else { Scope::Write };
+    if scopes.contains(needed) { Ok(next.run(request).await) } else { Err(Problem::insufficient_scope(needed)) }
+}
+
+/// What is known of whoever asks.
+struct Asking {
+    viewer: Option<Viewer>,
+    session: Option<SessionId>,
+    /// Only tokens have less than all.
+    scopes: Scopes,
+}
+
+async fn identify(state: &PeopleState, headers: &HeaderMap) -> Result<Asking, Problem> {
     if let Some(token) = bearer(headers) {
-        let user = state.store.token_by_secret(&token).await?;
-        let user = user.ok_or_else(|| Problem::sign_in_required("The token is not valid. It may have been revoked."))?;
-        return Ok((Some(viewer(user, None)), None));
+        let grant = state.store.token_by_secret(&token).await?;
+        let invalid = || Problem::sign_in_required("The token is not valid. It may have been revoked.");
+        let Grant { user, scopes } = grant.ok_or_else(invalid)?;
+        return Ok(Asking { viewer: Some(viewer(user, None)), session: None, scopes });
     }
-    let Some(secret) = session_secret(&CookieJar::from_headers(headers), state.secure) else { return Ok((None, None)) };
-    let session = state.store.session_by_secret(&secret).await?;
-    Ok(session.map(|session| (viewer(session.user, Some(session.id)), session.id)).unzip())
+    let session = match session_secret(&CookieJar::from_headers(headers), state.secure) {
+        Some(secret) => state.store.session_by_secret(&secret).await?,
+        None => None,
+    };
+    let (viewer, session) = session.map(|session| (viewer(session.user, Some(session.id)), session.id)).unzip();
+    Ok(Asking { viewer, session, scopes: Scopes::ALL })
 }
 
 /// The token of an `Authorization: Bearer` header (RFC 6750). Other schemes belong to a proxy in front of the server.

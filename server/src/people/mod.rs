@@ -7,6 +7,7 @@
 mod email;
 pub mod first_admin;
 pub mod password;
+mod scopes;
 pub mod secret;
 pub mod sign_in;
 #[cfg(test)]
@@ -14,6 +15,7 @@ pub(crate) mod testing;
 pub mod throttle;
 
 pub use email::{EmailAddress, InvalidEmail};
+pub use scopes::{Scope, Scopes, UnknownScope};
 
 /// What a person may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

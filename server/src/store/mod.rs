@@ -33,7 +33,7 @@ pub use jobs::{Claim, ClaimTerms, Heartbeat};
 pub use looks::{DueLook, LookRecord, LookResult};
 pub use record::{JobRow, Record, StepTimes};
 pub use sessions::{SESSION_LIFETIME, SessionLine, SignedInSession};
-pub use tokens::TokenLine;
+pub use tokens::{Grant, TokenLine};
 pub use trouble::{Trouble, complain};
 pub use users::{NewUser, User};
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     id::{TokenId, UserId},
-    people::secret::Secret,
+    people::{Scopes, secret::Secret},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::FromRow;
@@ -22,14 +22,26 @@ const USED_EVERY: TimeDelta = TimeDelta::minutes(1);
 pub struct TokenLine {
     pub id: TokenId,
     pub name: String,
+    #[sqlx(try_from = "String")]
+    pub scopes: Scopes,
     pub created_at: DateTime<Utc>,
     /// To the minute.
     pub used_at: Option<DateTime<Utc>>,
 }
 
+/// What a token stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// Whom it acts for.
+    pub user: User,
+    pub scopes: Scopes,
+}
+
 #[derive(FromRow)]
 struct TokenColumns {
     id: TokenId,
+    #[sqlx(try_from = "String")]
+    scopes: Scopes,
     used_at: Option<DateTime<Utc>>,
     #[sqlx(flatten)]
     user: UserColumns,
@@ -37,26 +49,29 @@ struct TokenColumns {
 
 impl Store {
     /// Makes a token and returns its secret, which cannot be had again.
-    pub async fn create_token(&self, user: UserId, name: &str) -> Result<Secret, StoreError> {
+    pub async fn create_token(&self, user: UserId, name: &str, scopes: Scopes) -> Result<Secret, StoreError> {
         let (secret, now) = (Secret::for_token(), self.clock.now());
         let mut tx = self.db.begin().await?;
         within!(tx, conn => {
-            sqlx::query("insert into tokens (id, token_hash, user_id, name, created_at) values ($1, $2, $3, $4, $5)")
-                .bind(TokenId::new()).bind(secret.digest()).bind(user).bind(storable(name)).bind(now)
-                .execute(conn)
-                .await
-                .map(drop)
+            sqlx::query(
+                "insert into tokens (id, token_hash, user_id, name, created_at, scopes) values ($1, $2, $3, $4, $5, $6)",
+            )
+            .bind(TokenId::new()).bind(secret.digest()).bind(user).bind(storable(name)).bind(now).bind(scopes.to_string())
+            .execute(conn)
+            .await
+            .map(drop)
         })?;
         tx.commit().await?;
         Ok(secret)
     }
 
-    /// Whose token it is.
-    pub async fn token_by_secret(&self, secret: &Secret) -> Result<Option<User>, StoreError> {
+    /// Whose token it is, and what it may do.
+    pub async fn token_by_secret(&self, secret: &Secret) -> Result<Option<Grant>, StoreError> {
         let now = self.clock.now();
         let columns: Option<TokenColumns> = read!(self.db, conn => {
             sqlx::query_as(
-                "select tokens.id, tokens.used_at, users.id as user_id, users.email, users.role, users.zone, users.created_at
+                "select tokens.id, tokens.scopes, tokens.used_at,
+                     users.id as user_id, users.email, users.role, users.zone, users.created_at
                  from tokens join users on users.id = tokens.user_id
                  where tokens.token_hash = $1",
             )
@@ -69,7 +84,7 @@ impl Store {
         {
             complain("the use of a token could not be written down", &error);
         }
-        Ok(Some(columns.user.try_into()?))
+        Ok(Some(Grant { user: columns.user.try_into()?, scopes: columns.scopes }))
     }
 
     async fn mark_token(&self, id: TokenId, now: DateTime<Utc>) -> Result<(), StoreError> {
@@ -83,7 +98,7 @@ impl Store {
     /// A person's tokens, the newest first.
     pub async fn tokens_of(&self, user: UserId) -> Result<Vec<TokenLine>, StoreError> {
         Ok(read!(self.db, conn => {
-            sqlx::query_as("select id, name, created_at, used_at from tokens where user_id = $1 order by id desc")
+            sqlx::query_as("select id, name, scopes, created_at, used_at from tokens where user_id = $1 order by id desc")
                 .bind(user).fetch_all(conn).await
         })?)
     }
@@ -110,9 +125,9 @@ mod tests {
         let instance = Instance::new().await;
         let ada = instance.person("ada@example.org", "correct horse", Role::User).await;
         let bob = instance.person("bob@example.org", "correct horse", Role::User).await;
-        let secret = instance.store.create_token(ada, "nightly").await.unwrap();
+        let secret = instance.store.create_token(ada, "nightly", Scopes::ALL).await.unwrap();
         assert!(secret.expose().starts_with("rct_"));
-        assert_eq!(instance.store.token_by_secret(&secret).await.unwrap().unwrap().id, ada);
+        assert_eq!(instance.store.token_by_secret(&secret).await.unwrap().unwrap().user.id, ada);
         assert!(instance.store.token_by_secret(&Secret::for_token()).await.unwrap().is_none());
 
         let line = instance.store.tokens_of(ada).await.unwrap().remove(0);
@@ -127,7 +142,7 @@ mod tests {
     async fn use_is_written_once_a_minute() {
         let instance = Instance::new().await;
         let ada = instance.person("ada@example.org", "correct horse", Role::User).await;
-        let secret = instance.store.create_token(ada, "nightly").await.unwrap();
+        let secret = instance.store.create_token(ada, "nightly", Scopes::ALL).await.unwrap();
         assert_eq!(instance.store.tokens_of(ada).await.unwrap()[0].used_at, None);
         let first = instance.clock_now();
         for (seconds, expected) in [(0, first), (59, first), (1, first + USED_EVERY)] {

@@ -138,6 +138,7 @@ async fn a_command_line_that_is_none_exits_with_64() {
         vec!["report"],
         vec!["cancel"],
         vec!["user", "add", "--email", "a@example.org", "--role", "king"],
+        vec!["token", "create", "--email", "a@example.org", "--scope", "everything"],
         vec!["report", "--month", "2026-06", "--source", "x", "--to", "a@example.org", "--key", "7"],
         vec!["dance"],
     ] {
@@ -173,6 +174,8 @@ async fn people_are_added_with_a_password_from_standard_input() {
     }
     let token = home.run(&["token", "create", "--email", "ada@example.org"]).await;
     assert!(token.succeeded().starts_with("rct_") && token.out.lines().count() == 1, "{token:?}");
+    let reader = home.run(&["token", "create", "--email", "ada@example.org", "--scope", "reports:read"]).await;
+    assert!(reader.succeeded().starts_with("rct_"), "{reader:?}");
     let ran = home.run(&["token", "create", "--email", "bob@example.org"]).await;
     assert!(ran.code == Some(1) && ran.err.contains("Nobody has the address bob@example.org."), "{ran:?}");
 }

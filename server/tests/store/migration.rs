@@ -6,7 +6,8 @@ use app::contract::{JobKind, NotDone, Outcome, Phase, Verdict};
 use chrono::{DateTime, Utc};
 use server::{
     clock::ManualClock,
-    id::{JobId, RequestKey},
+    id::{JobId, RequestKey, UserId},
+    people::Scopes,
     store::{EffectFilter, EffectPart, Place, Store},
 };
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection, migrate::Migrator, query_scalar, raw_sql, sqlite::SqliteConnectOptions};
@@ -135,6 +136,10 @@ async fn everything_is_still_there_and_can_be_used() {
     assert!(store.mailings_about(ENDED).await.unwrap().is_empty());
     let waiting = store.claim_job("worker", terms(None)).await.unwrap().unwrap();
     assert_eq!(waiting.id, WAITING);
+
+    // Its token may do what it could do before.
+    let tokens = store.tokens_of(UserId(Uuid::from_u128(1))).await.unwrap();
+    assert_eq!(tokens.iter().map(|token| (token.name.as_str(), token.scopes)).collect::<Vec<_>>(), [("script", Scopes::ALL)]);
 
     // The history of effects has learned whose they are.
     let all = store.effects(EffectPart::Settled, &EffectFilter::default(), None, 100).await.unwrap();

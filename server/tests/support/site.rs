@@ -18,7 +18,7 @@ use server::{
     http::{AppState, PeopleState, router},
     id::UserId,
     job::Services,
-    people::first_admin::FirstAdmin,
+    people::{Scopes, first_admin::FirstAdmin},
     settings::{Settings, SourceSetting, UploadSettings},
 };
 use tokio::time::timeout;
@@ -78,7 +78,12 @@ impl Site {
 
     /// A program that acts for a person.
     pub async fn program(&self, user: UserId) -> Caller<'_> {
-        let token = self.instance.store.create_token(user, "test").await.expect("the database works");
+        self.limited_program(user, Scopes::ALL).await
+    }
+
+    /// A program that may not do all that the person may do.
+    pub async fn limited_program(&self, user: UserId, scopes: Scopes) -> Caller<'_> {
+        let token = self.instance.store.create_token(user, "test", scopes).await.expect("the database works");
         Caller { site: self, name: AUTHORIZATION.as_str(), value: format!("Bearer {}", token.expose()) }
     }
 

@@ -6,15 +6,16 @@ use super::{
     arguments::read,
     generate::{self, Ends},
     order,
-    principal::{Principal, Scope},
+    principal::Principal,
     prompts, resources,
     results::{self, Failed, ReportLine, ReportList, SourceLine, SourceList, answer, wrong},
     tasks::{self, missing},
     tools::{self, CANCEL, GENERATE, LIST, Nothing, OneReport, Page, SOURCES, START, STATUS},
 };
 use crate::{
-    desk::{Desk, parse_id},
+    desk::{AllowedFolder, Desk, DeskError, parse_id},
     id::JobId,
+    people::Scope,
 };
 use app::{
     contract::Phase,
@@ -91,7 +92,7 @@ impl Recount {
         if !mistakes.is_empty() {
             return Err(wrong(&mistakes).into());
         }
-        let view = Pages::jobs(&self.desk, who, page.state, page.cursor).await.map_err(crate::desk::DeskError)?;
+        let view = Pages::jobs(&self.desk, who, page.state, page.cursor).await.map_err(DeskError)?;
         let next_cursor = view.older_path.and_then(|_| view.jobs.last()).map(|last| last.id.clone());
         let reports: Vec<ReportLine> = view.jobs.into_iter().map(|row| ReportLine::of(&self.desk, row)).collect();
         let lines: Vec<String> =
@@ -106,7 +107,7 @@ impl Recount {
         if !mistakes.is_empty() {
             return Err(wrong(&mistakes).into());
         }
-        let line = |known: &crate::desk::AllowedFolder| SourceLine { id: known.id.clone(), name: known.folder.name.clone() };
+        let line = |known: &AllowedFolder| SourceLine { id: known.id.clone(), name: known.folder.name.clone() };
         let sources: Vec<SourceLine> = self.desk.folders.iter().map(line).collect();
         let names: Vec<String> = sources.iter().map(|source| format!("- {} (id {})", source.name, source.id)).collect();
         let text = if names.is_empty() {
@@ -181,7 +182,7 @@ fn one_report(arguments: JsonObject) -> Result<JobId, Failed> {
     if !mistakes.is_empty() {
         return Err(wrong(&mistakes).into());
     }
-    Ok(parse_id(&one.job_id).map_err(crate::desk::DeskError)?)
+    Ok(parse_id(&one.job_id).map_err(DeskError)?)
 }
 
 impl ServerHandler for Recount {

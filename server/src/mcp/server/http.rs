@@ -12,7 +12,7 @@ use crate::{
         problem::Problem,
         session::{bearer, viewer},
     },
-    store::Store,
+    store::{Grant, Store},
 };
 use axum::{
     Router,
@@ -72,9 +72,10 @@ async fn identified(State(store): State<Store>, mut request: Request, next: Next
     let token = bearer(request.headers()).ok_or_else(|| {
         Problem::sign_in_required("Send a token as \"Authorization: Bearer rct_…\". Make one on your account's page.")
     })?;
-    let user = store.token_by_secret(&token).await?;
-    let user = user.ok_or_else(|| Problem::sign_in_required("The token is not valid. It may have been revoked."))?;
-    request.extensions_mut().insert(Principal::whole(viewer(user, None)));
+    let grant = store.token_by_secret(&token).await?;
+    let invalid = || Problem::sign_in_required("The token is not valid. It may have been revoked.");
+    let Grant { user, scopes } = grant.ok_or_else(invalid)?;
+    request.extensions_mut().insert(Principal::new(viewer(user, None), scopes));
     let mut response = next.run(request).await;
     response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     Ok(response)

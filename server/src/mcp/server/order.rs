@@ -67,13 +67,14 @@ pub async fn place(desk: &Desk, who: &Viewer, arguments: JsonObject) -> Result<J
         let others = check(&order, &desk.folders).err().unwrap_or_default();
         let known: Vec<String> = mistakes.iter().map(|mistake| mistake.field.clone()).collect();
         mistakes.extend(others.into_iter().filter(|other| !known.contains(&other.field)));
-        return Err(Failed::Told(wrong(&mistakes)));
+        return Err(wrong(&mistakes).into());
     }
     match desk.order(who, key.flatten().unwrap_or_else(RequestKey::new), &order).await? {
         Ordered::Job { id, .. } => Ok(id),
-        Ordered::Conflict => Err(Failed::Told(refused(
+        Ordered::Conflict => Err(refused(
             "Nothing was started: this request_key was used for another report. Use a new key, or the same arguments again.",
-        ))),
-        Ordered::Wrong(mistakes) => Err(Failed::Told(wrong(&mistakes))),
+        )
+        .into()),
+        Ordered::Wrong(mistakes) => Err(wrong(&mistakes).into()),
     }
 }

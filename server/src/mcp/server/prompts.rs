@@ -1,12 +1,15 @@
 //! Prompts: what people pick in their assistant instead of typing it.
 
 use super::{
-    principal::{Principal, Scope},
+    principal::Principal,
     results::ReportStatus,
     tasks::missing,
     tools::{CANCEL, SOURCES, START, STATUS},
 };
-use crate::desk::{Desk, parse_id};
+use crate::{
+    desk::{Desk, parse_id},
+    people::Scope,
+};
 use app::{error::AppError, model::Month};
 use rmcp::{
     ErrorData,

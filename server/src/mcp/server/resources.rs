@@ -1,13 +1,14 @@
 //! Saved reports as resources: `report://{job_id}`, in Markdown. Private to whoever may see the job, and for nobody's shared cache.
 
 use super::{
-    principal::{Principal, Scope},
+    principal::Principal,
     results::{MARKDOWN, resource_link, resource_uri},
     tasks::missing,
 };
 use crate::{
     desk::{Desk, DeskError},
     id::JobId,
+    people::Scope,
 };
 use app::{error::AppError, model::Viewer, ports::Pages};
 use rmcp::{

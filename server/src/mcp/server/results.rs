@@ -220,20 +220,20 @@ pub fn refused(why: impl Into<String>) -> CallToolResult {
 #[derive(Debug)]
 pub enum Failed {
     /// The caller is told why, as a result of the tool.
-    Told(CallToolResult),
+    Told(Box<CallToolResult>),
     /// The protocol's own errors.
     Error(ErrorData),
 }
 
 impl From<Missing> for Failed {
     fn from(missing: Missing) -> Self {
-        Self::Told(refused(missing.to_string()))
+        refused(missing.sentence()).into()
     }
 }
 
 impl From<CallToolResult> for Failed {
     fn from(result: CallToolResult) -> Self {
-        Self::Told(result)
+        Self::Told(Box::new(result))
     }
 }
 
@@ -246,11 +246,12 @@ impl From<ErrorData> for Failed {
 impl From<DeskError> for Failed {
     fn from(DeskError(error): DeskError) -> Self {
         match error {
-            AppError::NotFound => Self::Told(refused(
+            AppError::NotFound => refused(
                 "There is no such report, or it is not yours to see. list_reports shows those that you can see, with their job_id.",
-            )),
+            )
+            .into(),
             AppError::Internal => Self::Error(ErrorData::internal_error(error.to_string(), None)),
-            other => Self::Told(refused(other.to_string())),
+            other => refused(other.to_string()).into(),
         }
     }
 }
@@ -259,7 +260,7 @@ impl Failed {
     /// As the answer to the tool's call.
     pub fn into_result(self) -> Result<CallToolResult, ErrorData> {
         match self {
-            Self::Told(result) => Ok(result),
+            Self::Told(result) => Ok(*result),
             Self::Error(error) => Err(error),
         }
     }

@@ -22,7 +22,7 @@ pub async fn serve(desk: Desk, caller: Principal, shutdown: CancellationToken) -
     let ends = Ends { left: CancellationToken::new(), shutdown: shutdown.clone() };
     let (input, output) = stdio_pipes();
     let transport = Numbered::new(AsyncRwTransport::new_server(input, output), ends.left.clone());
-    let running = match Recount::of(desk, caller, ends).serve_with_ct(transport, shutdown).await {
+    let running = match Box::pin(Recount::of(desk, caller, ends).serve_with_ct(transport, shutdown)).await {
         Ok(running) => running,
         // Whoever leaves before the first request has asked for nothing.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),

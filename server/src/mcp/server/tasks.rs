@@ -5,12 +5,13 @@
 //! tool; `failed` is for errors of the protocol, of which a record has none.
 
 use super::{
-    principal::{Missing, Principal, Scope},
+    principal::{Missing, Principal},
     results::ended,
 };
 use crate::{
     desk::{Desk, DeskError, parse_id},
     id::JobId,
+    people::Scope,
     store::Record,
 };
 use app::{
@@ -96,7 +97,7 @@ fn iso(at: DateTime<Utc>) -> String {
 
 /// A scope that a request lacks, as an error of the protocol.
 pub fn missing(missing: Missing) -> ErrorData {
-    ErrorData::new(ErrorCode::INVALID_REQUEST, missing.to_string(), None)
+    ErrorData::new(ErrorCode::INVALID_REQUEST, missing.sentence(), None)
 }
 
 fn internal(cause: impl std::fmt::Display) -> ErrorData {

@@ -21,7 +21,7 @@ pub const SOURCES: &str = "list_sources";
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("required" = ["job_id"]))]
 pub struct OneReport {
-    /// The job_id that start_report or list_reports gave.
+    /// The `job_id` that `start_report` or `list_reports` gave.
     pub job_id: String,
 }
 
@@ -29,7 +29,7 @@ pub struct OneReport {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Page {
-    /// The next_cursor of the page before; nothing for the newest reports.
+    /// The `next_cursor` of the page before; nothing for the newest reports.
     pub cursor: String,
     /// Only reports in this phase: queued, running, stopping, cancelled, finished or failed.
     pub state: String,
