@@ -22,13 +22,14 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The tools by their names, with what the suite wants of them.
-const TOOLS: [(&str, &str); 7] = [
+const TOOLS: [(&str, &str); 8] = [
     ("greet", "Answers at once, with a greeting"),
     ("test_simple_text", "Answers at once, with a text"),
     ("test_error_handling", "Answers at once, with an error of the tool"),
     ("test_missing_capability", "Needs a capability that no client of the suite declares"),
     ("test_tool_with_progress", "A report that is waited for"),
     ("slow_compute", "A report that is held for so many seconds; a task for those who know tasks"),
+    ("confirm_delete", "A report; a task for those who know tasks, and without a question"),
     ("failing_job", "A report of a month without documents; a task, or nothing"),
 ];
 /// A month of the suite's sample documents, and one that has none.
@@ -75,6 +76,7 @@ pub async fn call(
             let seconds = argument("seconds").and_then(Value::as_u64).unwrap_or_default();
             server.start(who, order(server, MONTH, text("label"), seconds), context).await
         }
+        "confirm_delete" => server.start(who, order(server, MONTH, "Without a question", 0), context).await,
         "failing_job" if !tasks::may_answer(context) => {
             let tasks = ClientCapabilities::builder().enable_tasks().build();
             Err(ErrorData::missing_required_client_capability(tasks).into())
