@@ -101,13 +101,12 @@ pub fn resource(uri: &str) -> Option<ReadResourceResult> {
     if !are_on() {
         return None;
     }
-    let (text, kind) = match uri {
-        "test://static-text" => ("This is the content of the static text resource.".into(), "text/plain"),
-        _ => {
-            let id = uri.strip_prefix("test://template/")?.strip_suffix("/data")?;
-            let data = json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") });
-            (data.to_string(), "application/json")
-        }
+    let (text, kind) = if uri == "test://static-text" {
+        ("This is the content of the static text resource.".into(), "text/plain")
+    } else {
+        let id = uri.strip_prefix("test://template/")?.strip_suffix("/data")?;
+        let data = json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") });
+        (data.to_string(), "application/json")
     };
     Some(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(kind)]))
 }
