@@ -16,6 +16,7 @@ pub mod http;
 pub mod id;
 pub mod job;
 pub mod mail;
+pub mod mcp;
 pub mod people;
 pub mod period;
 pub mod report;
