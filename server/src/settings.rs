@@ -11,6 +11,7 @@ use crate::{
         resend::{Resend, ResendSettings},
         smtp::{Secret, Smtp, SmtpSettings},
     },
+    source::setting::SourceSetting,
     summarizer::{ExtractiveSummarizer, Identity, ModelSettings, ModelSummarizer, Provider, SummarizeError, Summarizer},
 };
 use anyhow::{Context, bail};
@@ -34,7 +35,7 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// `postgres://…` or the path of an SQLite file; without it the database is a file in the data folder.
     pub database: Option<String>,
-    /// Folders that reports may be made from.
+    /// Folders and MCP servers that reports may be made from.
     pub sources: Vec<SourceSetting>,
     pub mail: MailSettings,
     /// A model; without it the built-in summarizer is used.
@@ -44,14 +45,6 @@ pub struct Settings {
     pub files: Option<FilesSettings>,
     pub worker: WorkerSettings,
     pub history: HistorySettings,
-}
-
-/// A folder that the administrator allows.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SourceSetting {
-    pub name: String,
-    pub path: PathBuf,
 }
 
 /// How messages leave.
@@ -209,18 +202,12 @@ impl Settings {
         let path = data.join(FILE);
         let file = File::from(path.clone()).format(FileFormat::Toml).required(false);
         let environment = Environment::with_prefix("RECOUNT").prefix_separator("__").separator("__");
-        let settings: Self = Config::builder()
+        Config::builder()
             .add_source(file)
             .add_source(environment)
             .build()
             .and_then(Config::try_deserialize)
-            .with_context(|| format!("{} (or a RECOUNT__ variable) cannot be understood", path.display()))?;
-        for source in &settings.sources {
-            if source.name.trim().is_empty() {
-                bail!("{}: the source {} has no name.", path.display(), source.path.display());
-            }
-        }
-        Ok(settings)
+            .with_context(|| format!("{} (or a RECOUNT__ variable) cannot be understood", path.display()))
     }
 
     /// The largest upload and the limits of reading.

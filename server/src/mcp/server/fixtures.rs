@@ -86,12 +86,12 @@ pub async fn call(
     })
 }
 
-/// The arguments of an order of the first folder.
+/// The arguments of an order from the first source.
 fn order(server: &Recount, month: &str, title: &str, hold: u64) -> JsonObject {
-    let folder = server.desk.folders.first().map(|known| known.id.clone());
+    let source = server.desk.sources.first().map(|known| known.id.clone());
     let hold = if hold == 0 { "none".into() } else { hold.to_string() };
     let order = json!({
-        "month": month, "sources": [folder], "recipients": ["suite@example.org"], "title": title, "hold": hold,
+        "month": month, "sources": [source], "recipients": ["suite@example.org"], "title": title, "hold": hold,
     });
     order.as_object().cloned().unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use super::{
     tools::{self, CANCEL, GENERATE, LIST, Nothing, OneReport, Page, SOURCES, START, STATUS},
 };
 use crate::{
-    desk::{AllowedFolder, Desk, DeskError, parse_id},
+    desk::{AllowedSource, Desk, DeskError, parse_id},
     id::JobId,
     people::Scope,
 };
@@ -107,8 +107,8 @@ impl Recount {
         if !mistakes.is_empty() {
             return Err(wrong(&mistakes).into());
         }
-        let line = |known: &AllowedFolder| SourceLine { id: known.id.clone(), name: known.folder.name.clone() };
-        let sources: Vec<SourceLine> = self.desk.folders.iter().map(line).collect();
+        let line = |known: &AllowedSource| SourceLine { id: known.id.clone(), name: known.name.clone() };
+        let sources: Vec<SourceLine> = self.desk.sources.iter().map(line).collect();
         let names: Vec<String> = sources.iter().map(|source| format!("- {} (id {})", source.name, source.id)).collect();
         let text = if names.is_empty() {
             "No folders are allowed. The administrator adds them to the settings.".into()
