@@ -50,7 +50,7 @@ test-browser: site browser postgres ## Run the browser tests, on both databases
 	cd end2end && npx playwright test
 	cd end2end && ../$(WITH_POSTGRES) npx playwright test
 
-test-mcp: site $(MCP_TOOLS) $(MCP_PYTHON) ## Run the tests with the tools and servers of others that speak MCP
+test-mcp: $(MCP_TOOLS) $(MCP_PYTHON) ## Run the tests with the tools and servers of others that speak MCP
 	cargo build --workspace $(FAIL_POINTS)
 	cd end2end/mcp && npm test --silent
 

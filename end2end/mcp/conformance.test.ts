@@ -8,8 +8,8 @@ import { mkdtempSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Injector } from "./injector.ts";
 import { Site } from "./site.ts";
+import { Wire } from "./wire.ts";
 
 const SUITE = fileURLToPath(new URL("node_modules/@modelcontextprotocol/conformance/dist/index.js", import.meta.url));
 
@@ -28,15 +28,16 @@ const TASKS = [
 ];
 
 let site: Site;
-let injector: Injector;
+/** The suite has no option for a token. */
+let wire: Wire;
 
 before(async () => {
   site = await Site.open({ environment: { RECOUNT_MCP_FIXTURES: "1" } });
-  injector = await Injector.before(site.url, site.token);
+  wire = await Wire.to(site.url, { authorization: `Bearer ${site.token}` });
 });
 
 after(async () => {
-  await injector.close();
+  await wire.close();
   await site.close();
 });
 
@@ -57,7 +58,7 @@ interface Check {
 async function conforms(t: TestContext, expected: string, selection: string[]): Promise<void> {
   const results = mkdtempSync(join(site.home, "results-"));
   const baseline = fileURLToPath(new URL(`expected/${expected}.yml`, import.meta.url));
-  const options = ["--url", `${injector.url}/mcp`, "--expected-failures", baseline, "--output-dir", results];
+  const options = ["--url", `${wire.url}/mcp`, "--expected-failures", baseline, "--output-dir", results];
   const { code, output } = await run([SUITE, "server", ...options, ...selection]);
   const checks = readdirSync(results).flatMap((scenario) => {
     const found: Check[] = JSON.parse(readFileSync(join(results, scenario, "checks.json"), "utf8"));

@@ -38,9 +38,14 @@ for (const transport of TRANSPORTS) {
 
     test(`${name} gets a report made and reads it`, async () => {
       const title = `Read by ${era} over ${transport}`;
-      const started = (await call("start_report", order(title))).structuredContent;
       // A modern client is given a task and follows it to its end; one of before gets the job's handle at once.
-      if (era === "modern") assert.equal(started.phase, "finished");
+      const hold = era === "modern" ? "none" : "approval";
+      const started = (await call("start_report", order(title, hold))).structuredContent;
+      assert.equal(started.is_final, era === "modern", started.headline);
+      if (era === "legacy") {
+        await site.held(started.job_id);
+        await site.api("PUT", `/jobs/${started.job_id}/approval`);
+      }
       const job = await site.jobWhen(started.job_id, hasEnded);
       assert.equal(job.phase, "finished", job.headline);
       assert.equal(job.documents.filter((document) => document.state === "read").length, 3);
@@ -53,11 +58,20 @@ for (const transport of TRANSPORTS) {
       assert.equal(contents[0].text, saved.markdown);
     });
 
+    test(`${name} cancels a report that somebody else has started`, async () => {
+      const { id } = await site.api("POST", "/jobs", order(`Cancelled by ${era} over ${transport}`, "approval"));
+      await site.held(id);
+      const { structuredContent } = await call("cancel_report", { job_id: id });
+      assert.equal(structuredContent.outcome, "accepted");
+      const job = await site.jobWhen(id, hasEnded);
+      assert.equal(job.headline, "Cancelled. Report saved; email not started");
+    });
+
     test(`${name} Ctrl-C in generate_report cancels the report`, async () => {
       const title = `Interrupted by ${era} over ${transport}`;
       const generating = Inspection.call(site, transport, era, "generate_report", order(title, "approval"));
       const { id } = await site.jobTitled(title);
-      await site.jobWhen(id, (job) => job.hold !== null);
+      await site.held(id);
       await generating.interrupt();
       await site.quiet();
       const job = await site.jobWhen(id, hasEnded);
@@ -70,7 +84,7 @@ for (const transport of TRANSPORTS) {
     const title = `Left alone over ${transport}`;
     const following = Inspection.call(site, transport, "modern", "start_report", order(title, "approval"));
     const { id } = await site.jobTitled(title);
-    await site.jobWhen(id, (job) => job.hold !== null);
+    await site.held(id);
     await following.interrupt();
     await site.quiet();
     await site.api("PUT", `/jobs/${id}/approval`);

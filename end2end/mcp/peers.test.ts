@@ -2,54 +2,67 @@
 // and of those before it (filesystem, everything). After the end and after a cancel no process of theirs is left.
 import assert from "node:assert/strict";
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { ada, hasEnded, Site, until, type Job } from "./site.ts";
+import { Wire } from "./wire.ts";
 
 const FILESYSTEM = installed("server-filesystem");
 const EVERYTHING = installed("server-everything");
 const GIT = fileURLToPath(new URL("../../target/tools/mcp/bin/mcp-server-git", import.meta.url));
 
+/** What each source has to tell about the month, in sentences that are long enough to be picked for the report. */
+const TOLD = "The carpenters delivered the new saw to the workshop in Leipzig. The city paid 3,900 euros for it in advance.";
+
+/** A tool that is not done before the test is. */
+const LONG = "trigger-long-running-operation";
+
 let site: Site;
 let everything: ChildProcess;
+let wire: Wire;
 
 before(async () => {
   const port = await freePort();
   everything = spawn(process.execPath, [EVERYTHING, "streamableHttp"], { env: { ...process.env, PORT: `${port}` }, stdio: "ignore" });
-  const url = `http://127.0.0.1:${port}/mcp`;
-  await until(() => answers(url), Boolean);
-  site = await Site.open({ settings: (home) => sources(home, url) });
+  wire = await Wire.to(`http://127.0.0.1:${port}`);
+  await until(() => isThere(`http://127.0.0.1:${port}/mcp`), Boolean);
+  site = await Site.open({ settings: (home) => sources(home, `${wire.url}/mcp`) });
 });
 
 after(async () => {
   await site.close();
+  await wire.close();
   everything.kill("SIGKILL");
 });
 
-for (const [source, expected] of [
-  ["Filesystem server", ["read"]],
-  ["Git server", ["read"]],
-  ["Everything server", ["read"]],
-  ["Everything server over HTTP", ["read"]],
-] as const) {
-  test(`${source}: its documents are in the report`, async () => {
-    const job = await ended(await order(source));
+for (const name of ["Filesystem", "Git", "Everything", "Everything over HTTP"]) {
+  test(`${name} server: what it gives is in the report`, async () => {
+    const job = await ended(await order(name));
     assert.equal(job.phase, "finished", `${job.headline}: ${job.reason}`);
-    assert.deepEqual(job.documents.map((document) => document.state), expected, JSON.stringify(job.documents));
+    assert.deepEqual(job.documents.map(({ source, state }) => [source, state]), [[name, "read"]]);
+    const report = await site.api("GET", job.report_path ?? "");
+    assert.ok(report.markdown.includes("The city paid 3,900 euros"), report.markdown);
     await site.quiet();
   });
 }
 
-for (const source of ["Slow server", "Slow server over HTTP"]) {
-  test(`${source}: a cancel ends the call and the job`, async () => {
-    const id = await order(source);
-    await site.jobWhen(id, (job) => job.steps[0]?.state === "running");
+for (const [name, sent] of [
+  ["Slow", () => lines(join(site.home, "sent"))],
+  ["Slow over HTTP", () => wire.heard],
+] as const) {
+  test(`${name} server: a cancel of the report takes the call back`, async () => {
+    const id = await order(name);
+    const started = () => messages(sent(), "tools/call").find((call) => call.params.name === LONG);
+    const call = await until(started, (found) => found !== undefined);
     await site.api("PUT", `/jobs/${id}/cancellation`);
     const job = await ended(id);
     assert.equal(job.headline, "Cancelled. Nothing was saved or sent");
+    // This server is of the revision with sessions, where over HTTP too a message takes a call back.
+    const cancelled = messages(sent(), "notifications/cancelled");
+    assert.deepEqual(cancelled.map((message) => message.params.requestId), [call?.id]);
     await site.quiet();
   });
 }
@@ -61,56 +74,64 @@ async function order(source: string): Promise<string> {
 
 const ended = (id: string): Promise<Job> => site.jobWhen(id, hasEnded);
 
+interface Message {
+  id?: number | string;
+  method?: string;
+  params: { name?: string; requestId?: number | string };
+}
+
+function messages(sent: readonly string[], method: string): Message[] {
+  const read: Message[] = sent.filter((text) => text.trim() !== "").map((text) => JSON.parse(text));
+  return read.filter((message) => message.method === method);
+}
+
+/** The whole lines of a file that is being written. */
+function lines(path: string): string[] {
+  return existsSync(path) ? readFileSync(path, "utf8").split("\n").slice(0, -1) : [];
+}
+
 /** What an administrator would write into recount.toml. The home's path is in every command, so that its process is found. */
 function sources(home: string, url: string): string {
   const folder = join(home, "shared");
   mkdirSync(folder);
-  writeFileSync(join(folder, "2026-05.md"), "# May\n\nThe new saw was delivered on the fourth. It cost 3,900 euros.\n");
-  const slow = { tool: "trigger-long-running-operation", arguments: { duration: 600, steps: 600 } };
-  const echo = { tool: "echo", arguments: { message: "In {month} the shop sold 41 tables. The board was content." } };
-  const node = [process.execPath, EVERYTHING, "stdio", home];
+  writeFileSync(join(folder, "2026-05.md"), `# May\n\n${TOLD}\n`);
+  const node = process.execPath;
+  // As people wrap servers in shells and launchers; what is sent to it is kept.
+  const tapped = ["sh", "-c", 'tee "$0" | "$@"', join(home, "sent"), node, EVERYTHING, "stdio", home];
+  const file = { path: join(folder, "{month}.md") };
+  const log = { repo_path: repository(home), max_count: 100, start_timestamp: "{start}", end_timestamp: "{next}" };
+  const message = { message: `In {month}: ${TOLD}` };
+  const long = { duration: 600, steps: 600 };
   return [
-    source("Filesystem server", { command: [process.execPath, FILESYSTEM, folder] }, {
-      tool: "read_text_file",
-      arguments: { path: join(folder, "{month}.md") },
-    }),
-    source("Git server", { command: [GIT, "--repository", repository(home)] }, {
-      tool: "git_log",
-      arguments: { repo_path: join(home, "repository"), max_count: 100, start_timestamp: "{start}", end_timestamp: "{next}" },
-    }),
-    source("Everything server", { command: node }, echo),
-    source("Everything server over HTTP", { url }, echo),
-    source("Slow server", { command: node }, slow),
-    source("Slow server over HTTP", { url }, slow),
+    source("Filesystem", { command: [node, FILESYSTEM, folder] }, "read_text_file", file),
+    source("Git", { command: [GIT, "--repository", log.repo_path] }, "git_log", log),
+    source("Everything", { command: [node, EVERYTHING, "stdio", home] }, "echo", message),
+    source("Everything over HTTP", { url }, "echo", message),
+    source("Slow", { command: tapped }, LONG, long),
+    source("Slow over HTTP", { url }, LONG, long),
   ].join("\n");
 }
 
-function source(name: string, how: { command: string[] } | { url: string }, call: { tool: string; arguments: object }): string {
-  const [[key, value]] = Object.entries(how) as [[string, unknown]];
-  const args = Object.entries(call.arguments).map(([name, value]) => `${name} = ${JSON.stringify(value)}`);
-  return [
-    "[[sources]]",
-    `name = ${JSON.stringify(name)}`,
-    `${key} = ${JSON.stringify(value)}`,
-    "[[sources.calls]]",
-    `tool = ${JSON.stringify(call.tool)}`,
-    `arguments = { ${args.join(", ")} }`,
-    "",
-  ].join("\n");
+function source(name: string, how: { command?: string[]; url?: string }, tool: string, given: object): string {
+  const toml = (pairs: object) => Object.entries(pairs).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
+  const call = ["[[sources.calls]]", ...toml({ tool }), `arguments = { ${toml(given).join(", ")} }`];
+  return ["[[sources]]", ...toml({ name, ...how }), ...call, ""].join("\n");
 }
 
 /** A repository with one commit of May and one of June. */
 function repository(home: string): string {
   const folder = join(home, "repository");
-  const git = (day: string, ...args: string[]) => {
-    const dates = { GIT_AUTHOR_DATE: day, GIT_COMMITTER_DATE: day };
-    const author = ["-c", "user.name=Ada", "-c", `user.email=${ada.email}`];
-    execFileSync("git", ["-C", folder, ...author, ...args], { env: { ...process.env, ...dates }, stdio: "ignore" });
+  const git = (...args: string[]) => execFileSync("git", ["-C", folder, ...args], { stdio: "ignore" });
+  const commit = (date: string, message: string) => {
+    const day = { GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };
+    const ada = { GIT_AUTHOR_NAME: "Ada", GIT_AUTHOR_EMAIL: "a@example.org", GIT_COMMITTER_NAME: "Ada", GIT_COMMITTER_EMAIL: "a@example.org" };
+    const args = ["-C", folder, "commit", "--allow-empty", "--message", message];
+    execFileSync("git", args, { env: { ...process.env, ...day, ...ada }, stdio: "ignore" });
   };
   mkdirSync(folder);
-  git("", "init");
-  git("2026-05-12T09:00:00Z", "commit", "--allow-empty", "--message", "Print the price list with the new oak prices.");
-  git("2026-06-02T09:00:00Z", "commit", "--allow-empty", "--message", "Close the old workshop.");
+  git("init");
+  commit("2026-05-12T09:00:00Z", TOLD);
+  commit("2026-06-02T09:00:00Z", "The old workshop was closed and its keys were given back to the city.");
   return folder;
 }
 
@@ -127,7 +148,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function answers(url: string): Promise<boolean> {
+function isThere(url: string): Promise<boolean> {
   return fetch(url).then(
     () => true,
     () => false,

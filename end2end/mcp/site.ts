@@ -87,6 +87,11 @@ export class Site {
     return until(() => this.job(id), wished);
   }
 
+  /** When the report is saved and its e-mail waits for an approval. */
+  held(id: string): Promise<Job> {
+    return this.jobWhen(id, (job) => job.hold !== null);
+  }
+
   /** The job with this title as soon as there is one; a title is used once. */
   async jobTitled(title: string): Promise<Job> {
     const found = await until(
