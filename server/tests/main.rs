@@ -92,6 +92,17 @@ mod trouble {
     mod site;
 }
 
+mod mcp {
+    //! The MCP server, over both of its transports, as the bytes that cross the line.
+
+    mod cancelled_http;
+    mod cancelled_stdio;
+    mod doors;
+    mod ends;
+    mod offers;
+    mod tasks;
+}
+
 mod docs {
     //! Documents that name code, held against it.
 
@@ -104,7 +115,7 @@ mod program {
     mod backup;
     mod commands;
     mod machines;
-    mod proof;
+    pub mod proof;
     mod serve;
     mod upgrade;
 }

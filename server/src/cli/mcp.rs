@@ -13,7 +13,7 @@ use crate::{
     people::{EmailAddress, Scopes},
     store::Store,
 };
-use anyhow::bail;
+use anyhow::{Context, bail};
 use std::{process::ExitCode, time::Duration};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -63,9 +63,11 @@ impl Mcp {
                 None => serving.await?,
             }
         });
-        match handed_back {
-            Ok(ended) => ended?,
-            Err(_) => tracing::warn!("jobs could not be handed back in time; they are accounted for when their leases expire"),
+        // What is not handed back in time is accounted for when its lease expires.
+        if let Ok(ended) = handed_back {
+            ended?;
+        } else {
+            tracing::warn!("jobs could not be handed back in time");
         }
         store.close().await;
         served?;
@@ -73,7 +75,7 @@ impl Mcp {
     }
 
     async fn caller(&self, store: &Store) -> anyhow::Result<Principal> {
-        let email = EmailAddress::parse(&self.user)?;
+        let email = EmailAddress::parse(&self.user).with_context(|| format!("--user {}", self.user))?;
         let Some(user) = store.user_by_email(&email).await? else {
             bail!("Nobody has the address {email}. Add the person first: recount user add --email {email} --role user")
         };

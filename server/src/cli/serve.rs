@@ -67,6 +67,7 @@ impl Serve {
         let shutdown = CancellationToken::new();
         let mut background = Background::start(&desk, !self.no_worker, &desk.settings, &shutdown);
 
+        tracing::info!("listening on {address}");
         println!("Recount is at {public_url}");
         if let Some(code) = first_admin.code() {
             println!("Nobody can sign in yet. Open {public_url}/sign-in and make the first admin with the code {code}");

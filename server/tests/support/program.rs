@@ -324,6 +324,21 @@ impl Served {
         Self { pages: Pages::at(rest), lines: Mutex::new(lines), log, running }
     }
 
+    /// Asks it where it listens from now on, and no more where its settings say that it is.
+    pub async fn directly(mut self) -> Self {
+        let deadline = Instant::now() + PATIENCE;
+        let address = loop {
+            let listening = |line: &String| line.split_once("listening on ").map(|(_, address)| address.trim().to_owned());
+            if let Some(address) = self.log().iter().find_map(listening) {
+                break address;
+            }
+            assert!(Instant::now() < deadline, "it does not say where it listens");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        self.pages = Pages::at(format!("http://{address}"));
+        self
+    }
+
     /// The next line that it prints.
     pub fn line(&self) -> String {
         self.lines.lock().expect("no test panics while holding it").recv_timeout(PATIENCE).expect("another line")

@@ -22,7 +22,9 @@ pub async fn serve(desk: Desk, caller: Principal, shutdown: CancellationToken) -
     let ends = Ends { left: CancellationToken::new(), shutdown: shutdown.clone() };
     let (input, output) = stdio_pipes();
     let transport = Numbered::new(AsyncRwTransport::new_server(input, output), ends.left.clone());
-    let running = match Box::pin(Recount::of(desk, caller, ends).serve_with_ct(transport, shutdown)).await {
+    // The library fires its token itself when it ends, which is no shutdown of ours.
+    let stop = shutdown.child_token();
+    let running = match Box::pin(Recount::of(desk, caller, ends).serve_with_ct(transport, stop)).await {
         Ok(running) => running,
         // Whoever leaves before the first request has asked for nothing.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),

@@ -3,5 +3,5 @@
 mod evidence;
 mod honesty;
 mod kill_matrix;
-mod moments;
-mod world;
+pub mod moments;
+pub mod world;
