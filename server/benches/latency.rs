@@ -84,7 +84,7 @@ async fn office(summarizer: SummarizerChoice) -> Office {
         looks: Arc::default(),
         mail_pauses: MAIL_PAUSES,
         file_pauses: FILE_PAUSES,
-            servers: Servers::default(),
+        servers: Servers::default(),
     });
     Office { store, services, owner, cookie: format!("session={}", secret.expose()), documents, _dir: dir }
 }

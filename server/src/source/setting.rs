@@ -208,7 +208,8 @@ mod tests {
 
     #[test]
     fn an_address_has_a_token_that_nothing_shows() {
-        let settings = server("name = 'W'\nurl = 'https://w.example.org/mcp'\nbearer_token = 's3cret'\nresources = 'wiki://{month}'");
+        let settings =
+            server("name = 'W'\nurl = 'https://w.example.org/mcp'\nbearer_token = 's3cret'\nresources = 'wiki://{month}'");
         assert!(!format!("{settings:?}").contains("s3cret"), "{settings:?}");
         assert!(settings.wanted.resources_name_month());
     }

@@ -219,7 +219,8 @@ impl Store {
         })?;
         rows.into_iter()
             .map(|row| {
-                let wrong = |column| StoreError::Inconsistent { table: "mcp_calls", column, row: format!("{job}/{}", row.number) };
+                let wrong =
+                    |column| StoreError::Inconsistent { table: "mcp_calls", column, row: format!("{job}/{}", row.number) };
                 Ok(CallRecord {
                     number: u32::try_from(row.number).map_err(|_| wrong("number"))?,
                     state: CallState::ALL.into_iter().find(|state| state.name() == row.state).ok_or_else(|| wrong("state"))?,

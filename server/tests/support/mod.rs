@@ -11,6 +11,7 @@ pub mod gate;
 pub mod instance;
 pub mod machine;
 pub mod mail;
+pub mod mcp_server;
 pub mod model_server;
 pub mod pages;
 pub mod program;

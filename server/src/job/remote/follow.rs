@@ -181,7 +181,13 @@ impl Conversation<'_> {
     }
 
     /// Looks until the task has ended; gives its last status. The end is written down.
-    async fn watch(&mut self, number: u32, id: &str, end: Instant, stop: &CancellationToken) -> Result<Option<&'static str>, StepError> {
+    async fn watch(
+        &mut self,
+        number: u32,
+        id: &str,
+        end: Instant,
+        stop: &CancellationToken,
+    ) -> Result<Option<&'static str>, StepError> {
         let mut last = None;
         while Instant::now() < end && !stop.is_cancelled() {
             let wait = match timeout_at(end, self.look(id, stop)).await {
@@ -218,7 +224,9 @@ impl Conversation<'_> {
         let ended = |state, detail: &str| CallEnd { number, state, detail: Some(detail.to_owned()) };
         if shutdown.is_cancelled() || !self.is_cancelled().await? {
             let left = ended(CallState::Abandoned, "the worker stopped before its task had ended");
-            self.work.say(format!("The task of {name} was not seen to end before the program was shut down"), Some(&left)).await?;
+            self.work
+                .say(format!("The task of {name} was not seen to end before the program was shut down"), Some(&left))
+                .await?;
             return self.leave(number).await;
         }
         let asked = self.cancel(id, &shutdown).await;

@@ -201,7 +201,9 @@ impl<'a> Conversation<'a> {
                     Signal::NotTaken => format!("{name} does not even take the request to stop; the connection to it was ended"),
                     Signal::Closed => format!("Closed the answer of {name}"),
                     Signal::ToldByPost => {
-                        format!("Told {name} to stop (notifications/cancelled, as its older revision of MCP has it) and closed its answer")
+                        format!(
+                            "Told {name} to stop (notifications/cancelled, as its older revision of MCP has it) and closed its answer"
+                        )
                     }
                 };
                 Err(self.stopped(number, told).await)

@@ -47,7 +47,12 @@ pub fn contents(listed: &Resource, contents: Vec<ResourceContents>) -> Vec<Given
                 resource.mime_type = mime_type.or(resource.mime_type);
                 Given { bytes, ..described(&resource) }
             } else {
-                Given { name: name(&uri, None, mime_type.as_deref()), title: None, modified: modified(listed.annotations.as_ref()), bytes }
+                Given {
+                    name: name(&uri, None, mime_type.as_deref()),
+                    title: None,
+                    modified: modified(listed.annotations.as_ref()),
+                    bytes,
+                }
             }
         })
         .collect()
@@ -164,7 +169,12 @@ mod tests {
             ("file:///srv/minutes/2026-06-03.md", Some("June"), None, "srv/minutes/2026-06-03.md"),
             ("file:///a%20b%2Bc+d%2525.txt", None, None, "a b+c+d%25.txt"),
             ("https://wiki.example.org/pages/1.html?x=1#y", None, None, "pages/1.html"),
-            ("https://wiki.example.org/pages/1", Some("Minutes of June"), Some("text/html; charset=utf-8"), "Minutes of June.html"),
+            (
+                "https://wiki.example.org/pages/1",
+                Some("Minutes of June"),
+                Some("text/html; charset=utf-8"),
+                "Minutes of June.html",
+            ),
             ("note://42", Some("Team meeting"), Some("text/markdown"), "Team meeting.md"),
             ("note://42", None, Some("application/pdf"), "42.pdf"),
             ("note://2026/06/a", Some(" "), None, "2026/06/a"),
@@ -188,7 +198,8 @@ mod tests {
             { "type": "resource", "resource": { "uri": "file:///b.bin", "blob": "?" } },
             { "type": "resource_link", "uri": "file:///c.md", "name": "c" },
         ], "structuredContent": { "ignored": true } }));
-        let [Part::Document(text), Part::Document(image), Part::Document(blob), Part::Document(broken), Part::Link(link)] = &all[..]
+        let [Part::Document(text), Part::Document(image), Part::Document(blob), Part::Document(broken), Part::Link(link)] =
+            &all[..]
         else {
             panic!("{all:?}")
         };

@@ -68,7 +68,9 @@ impl Fault {
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => Self::of_opening(fallback),
             ClientInitializeError::ConnectionClosed(_) => Self::Gone,
             ClientInitializeError::TransportError { error, .. } => Self::of_transport(error.error.as_ref()),
-            ClientInitializeError::NoCompatibleProtocolVersion { .. } => Self::Confused("it knows no version of it that Recount knows".into()),
+            ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
+                Self::Confused("it knows no version of it that Recount knows".into())
+            }
             other => Self::Confused(Self::said(&other.to_string())),
         }
     }
@@ -82,7 +84,9 @@ impl Fault {
                     StreamableHttpError::ResponseBodyTooLarge { .. } => return Self::TooLarge,
                     StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => return Self::NotLetIn,
                     StreamableHttpError::HttpStatus(status) => return Self::Unreachable(status.to_string()),
-                    StreamableHttpError::UnexpectedEndOfStream | StreamableHttpError::TransportChannelClosed => return Self::Gone,
+                    StreamableHttpError::UnexpectedEndOfStream | StreamableHttpError::TransportChannelClosed => {
+                        return Self::Gone;
+                    }
                     StreamableHttpError::UnexpectedServerResponse(said) => return Self::Confused(Self::said(said)),
                     StreamableHttpError::UnexpectedContentType(kind) => {
                         let kind = kind.as_deref().unwrap_or("no content type");

@@ -51,8 +51,7 @@ impl Process {
         }
         let mut child = command.spawn().map_err(|error| not_started(error.to_string()))?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let complaints =
-            child.stderr.take().map(|stderr| AbortOnDropHandle::new(tokio::spawn(drain(stderr, source.to_owned()))));
+        let complaints = child.stderr.take().map(|stderr| AbortOnDropHandle::new(tokio::spawn(drain(stderr, source.to_owned()))));
         let pipes = (child.stdout.take(), child.stdin.take());
         let process = Self { child, group, _complaints: complaints };
         match pipes {

@@ -113,7 +113,8 @@ impl Asking<'_> {
                 Err(fault) => return Ok((resources, Some(fault.to_string()))),
             };
             for resource in page.resources {
-                if resources.len() < MAX_RESOURCES && wanted.means(&self.fill, &resource.uri) && uris.insert(resource.uri.clone()) {
+                if resources.len() < MAX_RESOURCES && wanted.means(&self.fill, &resource.uri) && uris.insert(resource.uri.clone())
+                {
                     resources.push(resource);
                 }
             }
