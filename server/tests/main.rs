@@ -70,7 +70,11 @@ mod jobs {
 mod mcp_source {
     //! MCP servers as sources of documents, over both transports, well-behaved and not.
 
+    mod misbehaving;
+    mod program;
     mod reading;
+    mod stopping;
+    mod tasks;
 
     use crate::support::instance::Instance;
     use server::{

@@ -25,6 +25,7 @@ class Server:
 
     def __init__(self, teller, era, docs):
         self.teller, self.era, self.docs, self.tasks, self.lock = teller, era, docs, {}, threading.Lock()
+        self.released = False
 
     def handle(self, message, stream):
         method, id, params = message.get("method"), message.get("id"), message.get("params", {})
@@ -160,7 +161,7 @@ class Server:
             task["looks"] += 1
             name, looks, cancelled = task["name"], task["looks"], task["cancelled"]
         result = {"result": {"content": [{"type": "text", "text": "The council approved 140,000 dollars."}]}}
-        if name == "task_completes" and looks >= 3:
+        if (name == "task_completes" and looks >= 3) or (name == "task_waits" and self.released):
             answer({**self.wire(task, "completed"), **result})
         elif name == "task_fails":
             answer({**self.wire(task, "failed"), "error": {"code": -32603, "message": "the index is broken"}})
@@ -169,7 +170,7 @@ class Server:
             answer({**self.wire(task, "input_required"), "inputRequests": {"q": question}})
         elif name == "task_stubborn" and cancelled and looks >= 3:
             answer({**self.wire(task, "completed"), **result})
-        elif name in ("task_works", "task_asks") and cancelled and looks >= 2:
+        elif name in ("task_works", "task_asks", "task_waits") and cancelled and looks >= 2:
             answer(self.wire(task, "cancelled"))
         else:
             answer(self.wire(task, "working"))
@@ -244,6 +245,10 @@ class Http(http.server.BaseHTTPRequestHandler):
                 pass
 
     def do_GET(self):
+        """The test lets the tasks `task_waits` end."""
+        if self.path == "/release":
+            self.server_.released = True
+            return self.short(200)
         self.short(405)
 
     def do_DELETE(self):

@@ -11,8 +11,8 @@ use std::{
 use serde_json::{Value, json};
 use server::mcp::client::{Link, Program, ServerSettings, ServerSource, ToolCall, Wanted};
 use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    net::TcpListener,
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
     sync::watch,
     time::timeout,
 };
@@ -123,6 +123,14 @@ impl McpServer {
             }
         };
         ServerSettings { link, wanted, idle: PATIENCE, max: PATIENCE * 2, tasks: false }
+    }
+
+    /// Lets the tasks of `task_waits` end.
+    pub async fn release(&self) {
+        let port = self.url().rsplit(':').next().and_then(|rest| rest.split('/').next()).unwrap();
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).await.unwrap();
+        stream.write_all(b"GET /release HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await.unwrap();
     }
 
     /// Waits for the first event that passes the test.
