@@ -8,6 +8,9 @@ BINDGEN_VERSION := $(shell sed -n '/^name = "wasm-bindgen"$$/{n;s/version = "\(.
 TOOLS := target/tools
 BINDGEN := $(TOOLS)/bin/wasm-bindgen
 NODE_MODULES := end2end/node_modules/.package-lock.json
+# The MCP project's tools need a newer Node than Debian has, which comes with them; one of the servers is in Python.
+MCP_TOOLS := end2end/mcp/node_modules/.package-lock.json
+MCP_PYTHON := $(TOOLS)/mcp/.installed
 SITE := target/site/pkg/app.js.br
 WASM := target/wasm32-unknown-unknown/wasm-release/app.wasm
 # Tests hold the program at its fail points. All of them use one build, where the points do nothing unless they are asked to.
@@ -16,7 +19,7 @@ FAIL_POINTS := --features server/fail-points
 WITH_POSTGRES := server/tests/with-postgres.sh
 NO_DATABASE := $(addprefix --skip ,docs:: extract:: ingest:: mail:: period:: report:: source:: summarizer::)
 
-.PHONY: help run test build clean site tools browser exim dovecot postgres lint test-rust test-browser bench bench-peers bench-scale
+.PHONY: help run test build clean site tools browser exim dovecot postgres lint test-rust test-browser test-mcp bench bench-peers bench-scale
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 — \2/p' Makefile
@@ -25,7 +28,7 @@ run: site ## Set up, build and start Recount with a demo on http://127.0.0.1:300
 	cargo build --workspace
 	exec target/debug/recount serve --data target/demo --listen 127.0.0.1:3000 --demo
 
-test: lint test-rust test-browser ## Set up and run every test
+test: lint test-rust test-browser test-mcp ## Set up and run every test
 
 build: site ## Build the self-contained binary target/release/recount
 	cargo build --release -p server
@@ -46,6 +49,10 @@ test-browser: site browser postgres ## Run the browser tests, on both databases
 	cd end2end && npm run --silent check
 	cd end2end && npx playwright test
 	cd end2end && ../$(WITH_POSTGRES) npx playwright test
+
+test-mcp: $(MCP_TOOLS) $(MCP_PYTHON) ## Run the tests with the tools and servers of others that speak MCP
+	cargo build --workspace $(FAIL_POINTS)
+	cd end2end/mcp && npm test --silent
 
 bench: build ## Measure what docs/benchmarks.md reports
 	cargo bench -p server --bench latency
@@ -78,8 +85,14 @@ $(BINDGEN): Cargo.lock
 		cargo install wasm-bindgen-cli --force --version $(BINDGEN_VERSION) --root $(TOOLS)
 	touch $@
 
-$(NODE_MODULES): end2end/package.json end2end/package-lock.json
-	cd end2end && npm ci --no-audit --no-fund
+$(NODE_MODULES) $(MCP_TOOLS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json
+	cd $* && npm ci --no-audit --no-fund
+	touch $@
+
+$(MCP_PYTHON): end2end/mcp/requirements.txt
+	@python3 -c "import ensurepip" 2>/dev/null || $(call install,python3-venv)
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-virtualenv -r $<
 	touch $@
 
 # The system's Chromium, a real mail server and a real IMAP server; on Debian they are installed where they are missing.
@@ -98,4 +111,4 @@ postgres:
 install = { echo "Installing $(1) for the tests"; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(1) >/dev/null; }
 
 clean: ## Remove everything that was built
-	rm -rf target end2end/node_modules end2end/test-results end2end/playwright-report
+	rm -rf target end2end/node_modules end2end/mcp/node_modules end2end/test-results end2end/playwright-report

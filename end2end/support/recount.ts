@@ -30,7 +30,10 @@ export class Recount {
   private child: ChildProcess | null = null;
   private listen = "127.0.0.1:0";
 
-  constructor(readonly data: string) {}
+  constructor(
+    readonly data: string,
+    private readonly environment: Record<string, string> = {},
+  ) {}
 
   get url(): string {
     return `http://${this.listen}`;
@@ -42,7 +45,10 @@ export class Recount {
 
   /** Starts it and waits until it takes requests. */
   async start(): Promise<void> {
-    const child = spawn(PROGRAM, ["serve", "--data", this.data, "--listen", this.listen], { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(PROGRAM, ["serve", "--data", this.data, "--listen", this.listen], {
+      env: { ...process.env, ...this.environment },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     this.child = child;
     const address = await new Promise<string>((resolve, reject) => {
       let printed = "";

@@ -11,6 +11,7 @@ use server::{
     id::{JobId, RequestKey, UserId},
     job::{FILE_PAUSES, Hold, MAIL_PAUSES, Services, SourceSpec, Spec, Task, Worker, WorkerOptions},
     mail::outbox::Outbox,
+    mcp::client::Servers,
     people::{EmailAddress, Role, first_admin::FirstAdmin, password::PasswordHash},
     settings::{Settings, SummarizerChoice},
     source::{self, Folder},
@@ -83,6 +84,7 @@ async fn office(summarizer: SummarizerChoice) -> Office {
         looks: Arc::default(),
         mail_pauses: MAIL_PAUSES,
         file_pauses: FILE_PAUSES,
+        servers: Servers::default(),
     });
     Office { store, services, owner, cookie: format!("session={}", secret.expose()), documents, _dir: dir }
 }
@@ -98,7 +100,7 @@ impl Office {
             sources: vec![SourceSpec {
                 id: "docs".into(),
                 name: "Docs".into(),
-                place: source::Place::whole(Folder { name: "Docs".into(), root: self.documents.clone() }),
+                place: source::Place::whole(Folder { name: "Docs".into(), root: self.documents.clone() }).into(),
             }],
             recipients: vec!["anna@example.org".into()],
             instructions: None,

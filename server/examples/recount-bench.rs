@@ -15,6 +15,7 @@ use server::{
     id::{JobId, RequestKey, UserId},
     job::{FILE_PAUSES, Hold, MAIL_PAUSES, Services, SourceSpec, Spec, Task, Worker, WorkerOptions},
     mail::channel::{Channel, Delivery, Journal, Outgoing, Phase, Stop},
+    mcp::client::Servers,
     people::{EmailAddress, Role, password::PasswordHash},
     settings::{Settings, SummarizerChoice},
     source::{Folder, Place},
@@ -136,6 +137,7 @@ impl Peer {
             looks: Arc::default(),
             mail_pauses: MAIL_PAUSES,
             file_pauses: FILE_PAUSES,
+            servers: Servers::default(),
         };
         tokio::spawn(Worker::new(Arc::new(services), options).run(CancellationToken::new()));
         Ok(())
@@ -150,7 +152,7 @@ async fn order(store: &Store, owner: UserId, key: &str) -> Result<JobId> {
         start: "2026-06-01T00:00:00Z".parse()?,
         end: "2026-07-01T00:00:00Z".parse()?,
         zone: "UTC".into(),
-        sources: vec![SourceSpec { id: "docs".into(), name: "Docs".into(), place: Place::whole(folder) }],
+        sources: vec![SourceSpec { id: "docs".into(), name: "Docs".into(), place: Place::whole(folder).into() }],
         recipients: vec![format!("{key}@bench.test")],
         instructions: None,
         hold: Hold::None,

@@ -11,6 +11,7 @@ use crate::{
         resend::{Resend, ResendSettings},
         smtp::{Secret, Smtp, SmtpSettings},
     },
+    source::setting::SourceSetting,
     summarizer::{ExtractiveSummarizer, Identity, ModelSettings, ModelSummarizer, Provider, SummarizeError, Summarizer},
 };
 use anyhow::{Context, bail};
@@ -37,7 +38,7 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// `postgres://…` or the path of an SQLite file; without it the database is a file in the data folder.
     pub database: Option<String>,
-    /// Folders that reports may be made from.
+    /// Folders and MCP servers that reports may be made from.
     pub sources: Vec<SourceSetting>,
     pub mail: MailSettings,
     /// A model; without it the built-in summarizer is used.
@@ -47,14 +48,6 @@ pub struct Settings {
     pub files: Option<FilesSettings>,
     pub worker: WorkerSettings,
     pub history: HistorySettings,
-}
-
-/// A folder that the administrator allows.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SourceSetting {
-    pub name: String,
-    pub path: PathBuf,
 }
 
 /// How messages leave.
@@ -218,11 +211,6 @@ impl Settings {
             .build()
             .and_then(Config::try_deserialize)
             .with_context(|| format!("{} (or a RECOUNT__ variable) cannot be understood", path.display()))?;
-        for source in &settings.sources {
-            if source.name.trim().is_empty() {
-                bail!("{}: the source {} has no name.", path.display(), source.path.display());
-            }
-        }
         Ok(Self { folder: data.to_owned(), ..settings })
     }
 

@@ -97,6 +97,11 @@ pub fn waiting_until_ended(operation: &str) -> String {
     format!("{WAITING}{operation} has ended; it cannot be interrupted")
 }
 
+/// The history's entry while a server's task was asked to stop, and is waited for.
+pub fn waiting_for_task(source: &str) -> String {
+    format!("{WAITING}task of {source} has ended; it was asked to cancel it (tasks/cancel)")
+}
+
 /// What a stopping job waits for, where this entry of the history says it.
 pub fn waits_for(entry: &str) -> Option<String> {
     entry.starts_with(WAITING).then(|| format!("{entry}."))

@@ -67,6 +67,42 @@ mod jobs {
     mod restored;
 }
 
+mod mcp_source {
+    //! MCP servers as sources of documents, over both transports, well-behaved and not.
+
+    mod misbehaving;
+    mod program;
+    mod reading;
+    mod stopping;
+    mod tasks;
+
+    use crate::support::instance::Instance;
+    use server::{
+        id::{JobId, RequestKey},
+        job::{Services, SourcePlace, SourceSpec, Spec},
+        mcp::client::ServerSource,
+    };
+
+    const MINUTES: &str = "The council approved 140,000 dollars for the library.";
+
+    /// A worker's services with one server.
+    fn services(instance: &Instance, source: ServerSource) -> Services {
+        Services { servers: [source].into_iter().collect(), ..instance.services() }
+    }
+
+    /// An order for June 2026 from the server with the id "wiki".
+    fn wiki_spec(instance: &Instance) -> Spec {
+        let place = SourcePlace::Server { server: "wiki".into() };
+        let sources = vec![SourceSpec { id: "wiki".into(), name: "Wiki".into(), place }];
+        Spec { sources, ..instance.spec(&["anna@example.org"]) }
+    }
+
+    /// A new job of ada's that asks it.
+    async fn wiki_job(instance: &Instance) -> JobId {
+        instance.store.create_job(instance.owner, RequestKey::new(), &wiki_spec(instance)).await.expect("the database works").0
+    }
+}
+
 mod api {
     //! The site over HTTP, without a network.
 

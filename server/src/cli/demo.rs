@@ -8,7 +8,7 @@ use crate::{
         password::{self, NewPassword},
     },
     period::month_of,
-    settings::SourceSetting,
+    source::setting::{Reads, SourceSetting},
     store::Store,
 };
 use anyhow::{Context, bail};
@@ -50,8 +50,8 @@ pub fn documents(data: &Path) -> anyhow::Result<Vec<SourceSetting>> {
     }
     let folder = folder.canonicalize()?;
     Ok(vec![
-        SourceSetting { name: "Team minutes".into(), path: folder.join("minutes") },
-        SourceSetting { name: "Business papers".into(), path: folder.join("business") },
+        SourceSetting { name: "Team minutes".into(), reads: Reads::Folder(folder.join("minutes")) },
+        SourceSetting { name: "Business papers".into(), reads: Reads::Folder(folder.join("business")) },
     ])
 }
 

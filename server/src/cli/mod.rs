@@ -13,7 +13,7 @@ mod worker;
 
 use crate::{
     clock::{SharedClock, SystemClock},
-    desk::Desk,
+    desk::{AllowedSource, Desk, with_ids},
     job::{FILE_PAUSES, MAIL_PAUSES, Services},
     settings::Settings,
     store::{Place, Store},
@@ -189,6 +189,7 @@ pub async fn open_desk(data: &DataFolder, settings: Settings, public_url: &str) 
         looks: settings.looks()?.into(),
         mail_pauses: MAIL_PAUSES,
         file_pauses: FILE_PAUSES,
+        servers: with_ids(settings.sources.clone()).iter().filter_map(AllowedSource::server).collect(),
     };
     Ok(Desk::new(Arc::new(services), Arc::new(settings)))
 }

@@ -6,7 +6,7 @@ use crate::{
     desk::{Desk, DeskError, Order, Ordered, with_ids},
     id::{JobId, RequestKey},
     job::{Worker, WorkerOptions},
-    source::Folder,
+    source::setting::{Reads, SourceSetting},
 };
 use anyhow::{Context, bail};
 use app::{
@@ -69,8 +69,8 @@ impl Report {
         let public_url = settings.public_url.clone().unwrap_or_else(|| "http://127.0.0.1:3000".into());
         let mut desk = open_desk(&self.data, settings, &public_url).await?;
         let sources: Vec<PathBuf> = self.sources.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
-        if desk.folders.is_empty() {
-            desk.folders = Arc::new(with_ids(sources.iter().map(|path| folder(path)).collect()));
+        if desk.sources.iter().all(|known| known.folder().is_none()) {
+            desk.sources = Arc::new(with_ids(sources.iter().map(|path| folder(path)).collect()));
         }
         let who = command_line_user(desk.store(), &self.zone).await?;
         let order = Order {
@@ -113,9 +113,9 @@ fn absolute(path: &std::path::Path) -> anyhow::Result<PathBuf> {
     path.canonicalize().with_context(|| format!("{} cannot be read", path.display()))
 }
 
-fn folder(path: &std::path::Path) -> Folder {
+fn folder(path: &std::path::Path) -> SourceSetting {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-    Folder { name, root: path.to_owned() }
+    SourceSetting { name, reads: Reads::Folder(path.to_owned()) }
 }
 
 /// Runs a worker for this one job until the job has ended. The first Ctrl-C cancels it; a second one, or SIGTERM, hands it

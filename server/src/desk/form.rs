@@ -24,7 +24,7 @@ pub struct Form {
     pub title: String,
     pub month: String,
     pub zone: String,
-    /// Ids of the chosen folders.
+    /// Ids of the chosen sources.
     pub sources: Vec<String>,
     pub recipients: String,
     /// The addresses that the page had shown when it was sent.
@@ -171,7 +171,7 @@ impl Desk {
         let form = Form {
             month: query.month.clone().or_else(|| last_month.map(|month| month.to_string())).unwrap_or_default(),
             zone: who.zone.clone(),
-            sources: self.folders.iter().map(|known| known.id.clone()).collect(),
+            sources: self.sources.iter().map(|known| known.id.clone()).collect(),
             recipients: who.email.clone(),
             shown_recipients: who.email.clone(),
             hold: Hold::None.to_string(),
@@ -202,7 +202,7 @@ impl Desk {
         let zone = parse_zone(form.zone.trim()).ok();
         let period = month.zip(zone).and_then(|(month, zone)| Period::new(month, zone).ok());
 
-        let (sources, found_in_folders) = self.source_choices(&form, period.as_ref()).await;
+        let (sources, found_in_folders, asked) = self.source_choices(&form, period.as_ref()).await;
         let mut lines = Vec::with_capacity(uploads.len());
         let mut out_of_reach = None;
         for upload in &uploads {
@@ -211,7 +211,7 @@ impl Desk {
         let found = found_in_folders + lines.iter().filter(|line| line.in_month).count();
 
         let mut errors = form.problems.clone();
-        if with_errors && let Err(mistakes) = super::check(&form.order(!uploads.is_empty()), &self.folders) {
+        if with_errors && let Err(mistakes) = super::check(&form.order(!uploads.is_empty()), &self.sources) {
             errors.extend(mistakes);
         }
         let month_title = period.as_ref().map(|period| period.month().title()).unwrap_or_default();
@@ -223,7 +223,7 @@ impl Desk {
             } else if period.end() > now {
                 warnings.push(format!("{month_title} is not over yet. The report will hold what there is so far."));
             }
-            if found == 0 {
+            if found == 0 && asked.is_empty() {
                 warnings.push(format!("No documents for {month_title} in the chosen folders and files. The job would fail."));
             }
         }
@@ -239,11 +239,7 @@ impl Desk {
             zone: form.zone,
             sources,
             uploads: lines,
-            count_text: match (&period, found) {
-                (None, _) => String::new(),
-                (_, 1) => "1 document found.".into(),
-                (_, n) => format!("{n} documents found."),
-            },
+            count_text: if period.is_some() { count_text(found, &asked) } else { String::new() },
             recipients: form.recipients,
             check,
             instructions: form.instructions,
@@ -261,21 +257,24 @@ impl Desk {
         })
     }
 
-    /// The folders with how many documents of the month each has, and how many the chosen ones have together.
-    async fn source_choices(&self, form: &Form, period: Option<&Period>) -> (Vec<SourceChoice>, usize) {
-        let (mut choices, mut found) = (Vec::new(), 0);
-        for known in self.folders.iter() {
+    /// The sources with how many documents of the month each has, how many the chosen folders have together, and the names of
+    /// the chosen servers, which nobody asks before the report is made.
+    async fn source_choices(&self, form: &Form, period: Option<&Period>) -> (Vec<SourceChoice>, usize, Vec<String>) {
+        let (mut choices, mut found, mut asked) = (Vec::new(), 0, Vec::new());
+        for known in self.sources.iter() {
             let checked = form.sources.contains(&known.id);
-            let (count_text, in_month, unreadable) = match period {
-                None => (String::new(), 0, false),
-                Some(period) => self.count(known.folder.clone(), *period).await,
+            let (count_text, in_month, unreadable) = match (known.folder(), period) {
+                (None, _) => ("asked when the report is made".into(), 0, false),
+                (Some(_), None) => (String::new(), 0, false),
+                (Some(folder), Some(period)) => self.count(folder, *period).await,
             };
             if checked {
                 found += in_month;
+                asked.extend(known.folder().is_none().then(|| known.name.clone()));
             }
-            choices.push(SourceChoice { id: known.id.clone(), name: known.folder.name.clone(), checked, count_text, unreadable });
+            choices.push(SourceChoice { id: known.id.clone(), name: known.name.clone(), checked, count_text, unreadable });
         }
-        (choices, found)
+        (choices, found, asked)
     }
 
     async fn count(&self, folder: crate::source::Folder, period: Period) -> (String, usize, bool) {
@@ -356,6 +355,19 @@ impl Desk {
         let Ok(date) = spawn_blocking(move || extract::embedded_date(&name, &bytes, &limits)).await else { return Ok(Ok(None)) };
         self.dates.remember(upload.id, date);
         Ok(Ok(date))
+    }
+}
+
+/// "9 documents found; Wiki is asked when the report is made."
+fn count_text(found: usize, asked: &[String]) -> String {
+    let found = match found {
+        1 => "1 document found".to_owned(),
+        n => format!("{n} documents found"),
+    };
+    match asked {
+        [] => format!("{found}."),
+        [only] => format!("{found}; {only} is asked when the report is made."),
+        [first @ .., last] => format!("{found}; {} and {last} are asked when the report is made.", first.join(", ")),
     }
 }
 

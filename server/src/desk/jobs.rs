@@ -43,7 +43,7 @@ impl Desk {
     /// Takes an order. The same request gives the same job, however often it arrives.
     pub async fn order(&self, who: &Viewer, key: RequestKey, order: &Order) -> Result<Ordered, DeskError> {
         let owner = user_id(who)?;
-        let checked = check(order, &self.folders);
+        let checked = check(order, &self.sources);
         // A repetition is answered first, even where its folders have gone since: its job has not.
         if let Some(id) = self.store().job_of_request(owner, key).await? {
             let record = self.visible(who, id).await?;

@@ -16,13 +16,12 @@ mod view;
 pub use afterwards::Done;
 pub use form::{Form, FormOutcome, next_key};
 pub use jobs::{Ordered, parse_id};
-pub use order::{AllowedFolder, Order, check, check_recipients, with_ids};
+pub use order::{AllowedSource, Order, check, check_recipients, with_ids};
 pub use view::{interval, job_view, moment};
 
 use crate::{
     job::Services,
     settings::Settings,
-    source::Folder,
     store::{Store, StoreError, complain},
 };
 use app::error::AppError;
@@ -34,20 +33,19 @@ use upload_dates::UploadDates;
 pub struct Desk {
     pub services: Arc<Services>,
     pub settings: Arc<Settings>,
-    /// The folders that reports may be made from.
-    pub folders: Arc<Vec<AllowedFolder>>,
+    /// The sources that reports may be made from.
+    pub sources: Arc<Vec<AllowedSource>>,
     /// What the summarizer is called, asked once: asking a model's opens its connection.
     summarizer: Arc<str>,
     dates: Arc<UploadDates>,
 }
 
 impl Desk {
-    /// A desk; the folders come from the settings.
+    /// A desk; the sources come from the settings.
     pub fn new(services: Arc<Services>, settings: Arc<Settings>) -> Self {
-        let folders =
-            settings.sources.iter().map(|source| Folder { name: source.name.clone(), root: source.path.clone() }).collect();
+        let sources = Arc::new(with_ids(settings.sources.clone()));
         let summarizer = services.summarizer.identity().map_or_else(|error| error.to_string(), |identity| identity.name);
-        Self { services, settings, folders: Arc::new(with_ids(folders)), summarizer: summarizer.into(), dates: Arc::default() }
+        Self { services, settings, sources, summarizer: summarizer.into(), dates: Arc::default() }
     }
 
     /// The store.

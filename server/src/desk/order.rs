@@ -2,10 +2,14 @@
 //! All mistakes are found at once, each with the field that it belongs to.
 
 use crate::{
-    job::{Hold, SourceSpec, Spec, Task, UnknownHold},
+    job::{Hold, SourcePlace, SourceSpec, Spec, Task, UnknownHold},
     mail::address::{DEFAULT_MAX_RECIPIENTS, RecipientsError, parse_recipients},
+    mcp::client::ServerSource,
     period::{Period, parse_zone},
-    source::{Folder, Place, allowed},
+    source::{
+        Folder, Place, allowed,
+        setting::{Reads, SourceSetting},
+    },
 };
 use app::model::{FieldError, Month, RecipientCheck};
 use std::path::PathBuf;
@@ -21,7 +25,7 @@ pub struct Order {
     pub title: String,
     pub month: String,
     pub zone: String,
-    /// Ids or names of allowed folders, or paths inside them.
+    /// Ids or names of allowed sources, or paths inside allowed folders.
     pub sources: Vec<String>,
     pub recipients: String,
     pub instructions: String,
@@ -42,18 +46,40 @@ impl Order {
     }
 }
 
-/// A folder that may be read, with the id that forms use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AllowedFolder {
+/// A source that may be read, with the id that forms use.
+#[derive(Debug, Clone)]
+pub struct AllowedSource {
     pub id: String,
-    pub folder: Folder,
+    /// What people call it.
+    pub name: String,
+    pub reads: Reads,
 }
 
-/// Gives each folder an id made of its name.
-pub fn with_ids(folders: Vec<Folder>) -> Vec<AllowedFolder> {
-    let mut known: Vec<AllowedFolder> = Vec::new();
-    for folder in folders {
-        let plain: String = folder.name.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
+impl AllowedSource {
+    /// The folder, if it is one.
+    pub fn folder(&self) -> Option<Folder> {
+        match &self.reads {
+            Reads::Folder(root) => Some(Folder { name: self.name.clone(), root: root.clone() }),
+            Reads::Server(_) => None,
+        }
+    }
+
+    /// The MCP server, if it is one.
+    pub fn server(&self) -> Option<ServerSource> {
+        match &self.reads {
+            Reads::Folder(_) => None,
+            Reads::Server(settings) => {
+                Some(ServerSource { id: self.id.clone(), name: self.name.clone(), settings: settings.as_ref().clone() })
+            }
+        }
+    }
+}
+
+/// Gives each source an id made of its name.
+pub fn with_ids(sources: Vec<SourceSetting>) -> Vec<AllowedSource> {
+    let mut known: Vec<AllowedSource> = Vec::new();
+    for SourceSetting { name, reads } in sources {
+        let plain: String = name.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
         let plain = plain.trim_matches('-').to_owned();
         let taken = |id: &str| known.iter().any(|other| other.id == id);
         let plain = if plain.is_empty() { "folder" } else { &plain };
@@ -63,13 +89,13 @@ pub fn with_ids(folders: Vec<Folder>) -> Vec<AllowedFolder> {
             n += 1;
             id = format!("{plain}-{n}");
         }
-        known.push(AllowedFolder { id, folder });
+        known.push(AllowedSource { id, name, reads });
     }
     known
 }
 
 /// Checks an order.
-pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<FieldError>> {
+pub fn check(order: &Order, allowed: &[AllowedSource]) -> Result<Spec, Vec<FieldError>> {
     let mut errors = Vec::new();
     let mut wrong = |field: &str, text: String| errors.push(FieldError { field: field.to_owned(), text });
 
@@ -97,7 +123,7 @@ pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<Field
     };
     let mut sources = Vec::new();
     for asked in &order.sources {
-        match find_source(asked, folders) {
+        match find_source(asked, allowed) {
             Ok(source) if sources.contains(&source) => {}
             Ok(source) => sources.push(source),
             Err(text) => wrong("sources", text),
@@ -135,17 +161,20 @@ pub fn check(order: &Order, folders: &[AllowedFolder]) -> Result<Spec, Vec<Field
     }
 }
 
-fn find_source(asked: &str, folders: &[AllowedFolder]) -> Result<SourceSpec, String> {
-    if let Some(known) = folders.iter().find(|known| known.id == asked || known.folder.name == asked) {
-        let place = Place::whole(known.folder.clone());
-        return Ok(SourceSpec { id: known.id.clone(), name: known.folder.name.clone(), place });
+fn find_source(asked: &str, sources: &[AllowedSource]) -> Result<SourceSpec, String> {
+    if let Some(known) = sources.iter().find(|known| known.id == asked || known.name == asked) {
+        let place = match known.folder() {
+            Some(folder) => Place::whole(folder).into(),
+            None => SourcePlace::Server { server: known.id.clone() },
+        };
+        return Ok(SourceSpec { id: known.id.clone(), name: known.name.clone(), place });
     }
-    let all: Vec<Folder> = folders.iter().map(|known| known.folder.clone()).collect();
+    let all: Vec<Folder> = sources.iter().filter_map(AllowedSource::folder).collect();
     let place = allowed(&PathBuf::from(asked), &all).map_err(|error| error.to_string())?;
     let folder = &place.folder().name;
     let inside = place.inside().display().to_string();
     let name = if inside.is_empty() { folder.clone() } else { format!("{folder}/{inside}") };
-    Ok(SourceSpec { id: asked.to_owned(), name, place })
+    Ok(SourceSpec { id: asked.to_owned(), name, place: place.into() })
 }
 
 /// Checks recipients as typed.
@@ -164,6 +193,10 @@ pub fn check_recipients(typed: &str) -> RecipientCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn folder(name: &str, root: PathBuf) -> SourceSetting {
+        SourceSetting { name: name.into(), reads: Reads::Folder(root) }
+    }
 
     fn order() -> Order {
         Order {
@@ -222,7 +255,7 @@ mod tests {
         let inside = dir.path().join("minutes/2026");
         std::fs::create_dir_all(&inside).unwrap();
         std::fs::create_dir_all(dir.path().join("private")).unwrap();
-        let folders = with_ids(vec![Folder { name: "Minutes".into(), root: dir.path().join("minutes") }]);
+        let folders = with_ids(vec![folder("Minutes", dir.path().join("minutes"))]);
         let with = |source: &std::path::Path| Order { sources: vec![source.display().to_string()], ..order() };
         let spec = check(&with(&inside), &folders).unwrap();
         assert_eq!(spec.sources[0].name, "Minutes/2026");
@@ -232,9 +265,8 @@ mod tests {
 
     #[test]
     fn folders_of_the_same_name_get_different_ids() {
-        let folder = |name: &str| Folder { name: name.into(), root: "/".into() };
-        let ids: Vec<String> =
-            with_ids(vec![folder("Minutes"), folder("minutes"), folder("§")]).into_iter().map(|f| f.id).collect();
+        let named = |name: &str| folder(name, "/".into());
+        let ids: Vec<String> = with_ids(vec![named("Minutes"), named("minutes"), named("§")]).into_iter().map(|f| f.id).collect();
         assert_eq!(ids[..2], ["minutes", "minutes-2"]);
         assert!(!ids[2].is_empty());
     }

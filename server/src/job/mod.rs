@@ -4,6 +4,7 @@
 mod hold;
 mod mailing;
 pub mod reconcile;
+mod remote;
 mod run;
 mod spec;
 mod steps;
@@ -13,13 +14,14 @@ mod worker;
 
 pub use hold::{Hold, UnknownHold};
 pub use mailing::notice;
-pub use spec::{SourceSpec, Spec, Task, full_title, job_title};
+pub use spec::{SourcePlace, SourceSpec, Spec, Task, full_title, job_title};
 pub use steps::collect::whole_month;
 pub use worker::{Worker, WorkerOptions};
 
 use crate::{
     extract::Limits,
     mail::{channel::Channel, look::Look},
+    mcp::client::Servers,
     settings::SummarizerChoice,
     store::Store,
 };
@@ -44,6 +46,8 @@ pub struct Services {
     /// The pauses before the second and later attempts to read an uploaded file from a file store that cannot be reached. After
     /// the last attempt the job fails.
     pub file_pauses: &'static [Duration],
+    /// The MCP servers that documents may be asked from.
+    pub servers: Servers,
 }
 
 /// The usual [`Services::file_pauses`]: a file store that is being restarted, a short outage of the network.

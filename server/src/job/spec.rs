@@ -59,15 +59,32 @@ pub struct Spec {
     pub task: Task,
 }
 
-/// A folder or a file to read, as it was allowed when the job was created. It is opened through the allowed folder, so that
-/// what is exchanged for a link meanwhile leads nowhere.
+/// A source to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceSpec {
     /// What the order called it: a folder's id, or a path.
     pub id: String,
     /// The name that people see.
     pub name: String,
-    pub place: Place,
+    pub place: SourcePlace,
+}
+
+/// Where a source's documents are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum SourcePlace {
+    /// A folder or a file, as it was allowed when the job was created. It is opened through the allowed folder, so that what is
+    /// exchanged for a link meanwhile leads nowhere.
+    Files(Place),
+    /// An MCP server, by the id of its source. The settings say how it is reached when it is asked, so that no order holds a
+    /// secret.
+    Server { server: String },
+}
+
+impl From<Place> for SourcePlace {
+    fn from(place: Place) -> Self {
+        Self::Files(place)
+    }
 }
 
 impl Spec {

@@ -5,7 +5,7 @@
 //! work goes on.
 
 use super::run::{StepError, Work};
-use crate::words;
+use crate::{store::CallEnd, words};
 use app::contract::Phase;
 use std::time::Duration;
 use tokio::{
@@ -34,7 +34,7 @@ impl Work {
             return Ok(ended.ok());
         }
         let ended = self.see_the_end(&mut running, end.min(Instant::now() + BRIEFLY)).await
-            || self.say(words::waiting_until_ended(what)).await? && self.see_the_end(&mut running, end).await;
+            || self.say(words::waiting_until_ended(what), None).await? && self.see_the_end(&mut running, end).await;
         let became = if ended {
             words::ended_after_the_cancel(what)
         } else if self.halt.shutdown.is_cancelled() {
@@ -42,7 +42,7 @@ impl Work {
         } else {
             format!("The {what} had not ended {} s after its start; it was abandoned", longest.as_secs_f64())
         };
-        self.say(became).await?;
+        self.say(became, None).await?;
         Err(StepError::Stopped)
     }
 
@@ -52,12 +52,18 @@ impl Work {
     }
 
     /// Adds a sentence to the history of a job that this claim is stopping; to any other it has nothing to say. Tells which.
-    async fn say(&self, sentence: String) -> Result<bool, StepError> {
+    /// The end of a call to a server is written with it in any case.
+    pub(super) async fn say(&self, sentence: String, call: Option<&CallEnd>) -> Result<bool, StepError> {
         let mut change = self.change().await?;
         let job = &change.job;
         let is_stopping = job.phase == Phase::Stopping && job.leased && job.epoch == self.claim.epoch;
+        if let Some(call) = call {
+            change.end_call(self.claim.epoch, call).await?;
+        }
         if is_stopping {
             change.note(sentence);
+        }
+        if is_stopping || call.is_some() {
             change.commit().await?;
         }
         Ok(is_stopping)
@@ -73,6 +79,7 @@ mod tests {
         id::RequestKey,
         job::{Hold, Services, Spec, Task, watch::Halt},
         mail::outbox::Outbox,
+        mcp::client::Servers,
         people::{EmailAddress, Role, password::PasswordHash, testing::Database},
         settings::SummarizerChoice,
         store::{Claim, ClaimTerms, NewUser, Store},
@@ -130,6 +137,7 @@ mod tests {
                 looks: Arc::default(),
                 mail_pauses: &[],
                 file_pauses: &[],
+                servers: Servers::default(),
             });
             let token = CancellationToken::new;
             let halt = Halt { stop: token(), shutdown: token(), give_up: token() };

@@ -3,7 +3,7 @@
 //! It subscribes to changes before it looks for work, so that a job that is created in between is not missed, and looks
 //! again when a lease may have expired.
 
-use super::{Services, reconcile, run::run_claim, watch::Halt};
+use super::{Services, reconcile, remote::orphans, run::run_claim, watch::Halt};
 use crate::{
     bus::work_waits,
     id::JobId,
@@ -98,6 +98,7 @@ impl Worker {
         let mut jobs = JoinSet::new();
         let running = Running::default();
         let reconciling = AbortOnDropHandle::new(tokio::spawn(reconcile::run(self.services.clone(), shutdown.clone())));
+        let ending_tasks = AbortOnDropHandle::new(tokio::spawn(orphans::run(self.services.clone(), shutdown.clone())));
         let mut bus = self.services.store.bus().subscribe();
         let mut next_sweep = Instant::now();
         while !shutdown.is_cancelled() {
@@ -122,6 +123,9 @@ impl Worker {
         }
         if let Err(error) = reconciling.await {
             tracing::error!(%error, "the reconciliation ended abnormally");
+        }
+        if let Err(error) = ending_tasks.await {
+            tracing::error!(%error, "the sweep of servers' tasks ended abnormally");
         }
         let deadline = sleep(self.options.grace);
         tokio::pin!(deadline);

@@ -6,6 +6,7 @@
 pub mod count;
 pub mod coverage;
 pub mod dating;
+pub mod setting;
 mod walk;
 
 use std::io::{self, Read};

@@ -400,6 +400,7 @@ impl Store {
         }
         let recovery = change.job.recover()?;
         change.note("The worker has not been heard of; what it had open was accounted for".into());
+        change.abandon_calls().await?;
         change.commit().await?;
         Ok(Some(recovery))
     }

@@ -106,6 +106,7 @@ impl Store {
         let mut change = self.change_within(tx, record);
         if change.job.leased {
             change.job.recover_copy()?;
+            change.abandon_calls().await?;
         }
         change.note(note.to_owned());
         let version = change.write().await?;

@@ -135,7 +135,8 @@ impl Instance {
                 place: server::source::Place::whole(server::source::Folder {
                     name: "Minutes".into(),
                     root: self.folder().join("minutes"),
-                }),
+                })
+                .into(),
             }],
             recipients: recipients.iter().map(|&address| address.to_owned()).collect(),
             instructions: None,

@@ -12,6 +12,7 @@ pub mod instance;
 pub mod machine;
 pub mod mail;
 pub mod mcp;
+pub mod mcp_server;
 pub mod model_server;
 pub mod pages;
 pub mod program;

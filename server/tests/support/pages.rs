@@ -136,11 +136,15 @@ pub struct Browser {
 }
 
 impl Browser {
+    /// A page, as text.
+    pub async fn page(&self, path: &str) -> String {
+        let request = self.client.get(format!("{}{path}", self.url)).header("cookie", &self.cookie).header("accept", "text/html");
+        request.timeout(PATIENCE).send().await.expect("the server answers").text().await.expect("a page")
+    }
+
     /// The sentence on the job's page.
     pub async fn headline(&self, id: &str) -> String {
-        let request =
-            self.client.get(format!("{}/jobs/{id}", self.url)).header("cookie", &self.cookie).header("accept", "text/html");
-        let page = request.timeout(PATIENCE).send().await.expect("the server answers").text().await.expect("a page");
+        let page = self.page(&format!("/jobs/{id}")).await;
         headline_of(&page).unwrap_or_else(|| panic!("no headline in {page}"))
     }
 

@@ -19,7 +19,8 @@ use server::{
     id::UserId,
     job::Services,
     people::{Scopes, first_admin::FirstAdmin},
-    settings::{Settings, SourceSetting, UploadSettings},
+    settings::{Settings, UploadSettings},
+    source::setting::{Reads, SourceSetting},
 };
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -49,7 +50,7 @@ impl Site {
 
     pub async fn of(instance: Instance, services: Services) -> Self {
         let settings = Settings {
-            sources: vec![SourceSetting { name: "Minutes".into(), path: instance.folder().join("minutes") }],
+            sources: vec![SourceSetting { name: "Minutes".into(), reads: Reads::Folder(instance.folder().join("minutes")) }],
             folder: instance.folder().to_owned(),
             uploads: UploadSettings { max_file_mb: 1, max_total_mb: 2 },
             ..Settings::default()

@@ -11,6 +11,7 @@ use server::{
     extract::Limits,
     job::{Services, Worker, WorkerOptions},
     mail::{channel::Channel, outbox::Outbox, smtp::Smtp},
+    mcp::client::Servers,
     settings::SummarizerChoice,
 };
 use tokio::{task::JoinHandle, time::timeout};
@@ -37,6 +38,7 @@ impl Instance {
             looks: Arc::default(),
             mail_pauses: NO_PAUSES,
             file_pauses: NO_PAUSES,
+            servers: Servers::default(),
         }
     }
 

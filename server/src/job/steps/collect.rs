@@ -1,11 +1,16 @@
 //! Collect: lists the sources, dates every document, reads those of the month, and leaves a line for each in the coverage
 //! list. A cancel waits for the end of what is being read, which has no effect outside, and throws it away.
 
+mod asked;
+
 use crate::{
     extract::{self, Head, Limits, date::month},
     fail_point,
     files::FilesError,
-    job::run::{StepError, Work},
+    job::{
+        SourcePlace, SourceSpec,
+        run::{StepError, Work},
+    },
     period::{Period, parse_zone},
     source::{
         Entry, Source,
@@ -16,6 +21,8 @@ use crate::{
 };
 use app::contract::StepKind;
 use app::model::Month;
+use asked::Asking;
+use futures_util::future::join_all;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::sleep;
@@ -61,29 +68,54 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
     let period = parse_zone(&spec.zone)
         .and_then(|zone| Period::new(spec.month, zone))
         .map_err(|error| StepError::Failed(error.to_string()))?;
-    let (origins, mut documents) = list(work).await?;
-    let total = origins.len();
-    let mut budget = Budget { left: MAX_TEXT };
-    for (done, origin) in origins.into_iter().enumerate() {
-        work.check()?;
-        work.progress(StepKind::Collect, done, total).await?;
-        let mut document = read(work, origin, &period).await?;
-        budget.apply(&mut document);
-        documents.push(document);
-    }
-    work.progress(StepKind::Collect, total, total).await?;
+    let mut askings = Vec::new();
+    let read = read_all(work, &period, &mut askings).await;
+    // Whatever has happened, nothing may be left of the conversations.
+    join_all(askings.into_iter().map(Asking::end)).await;
+    let mut documents = read?;
     number(&mut documents);
     finish(work, documents).await
 }
 
-/// Everything in the sources, and a line for each source that cannot be opened.
+async fn read_all<'a>(
+    work: &'a Work,
+    period: &Period,
+    askings: &mut Vec<Asking<'a>>,
+) -> Result<Vec<CollectedDocument>, StepError> {
+    let (origins, mut documents) = list(work).await?;
+    asked::begin(work, period, askings, &mut documents).await?;
+    let total = origins.len() + askings.iter().map(Asking::left).sum::<usize>();
+    let mut budget = Budget { left: MAX_TEXT };
+    let mut done = 0;
+    for origin in origins {
+        work.check()?;
+        work.progress(StepKind::Collect, done, total).await?;
+        let mut document = read(work, origin, period).await?;
+        budget.apply(&mut document);
+        documents.push(document);
+        done += 1;
+    }
+    for asking in askings {
+        while asking.left() > 0 {
+            work.check()?;
+            work.progress(StepKind::Collect, done, total).await?;
+            documents.extend(asking.next(work, period, &mut budget).await?);
+            done += 1;
+        }
+    }
+    work.progress(StepKind::Collect, total, total).await?;
+    Ok(documents)
+}
+
+/// Everything in the folders, and a line for each that cannot be opened.
 async fn list(work: &Work) -> Result<(Vec<Origin>, Vec<CollectedDocument>), StepError> {
     let (mut origins, mut troubles) = (Vec::new(), Vec::new());
-    for source in work.claim.spec.sources.clone() {
+    for SourceSpec { name, place, .. } in work.claim.spec.sources.clone() {
+        let SourcePlace::Files(place) = place else { continue };
         let stop = work.halt.stop.clone();
-        let name = source.name.clone();
+        let called = name.clone();
         let listing = move || {
-            let opened = Source::open_place(&source.place).map(|opened| Arc::new(opened.called(&source.name)));
+            let opened = Source::open_place(&place).map(|opened| Arc::new(opened.called(&called)));
             let listing = opened.as_ref().map(|source| source.list(&|| stop.is_cancelled())).ok();
             (opened, listing)
         };
@@ -153,7 +185,8 @@ async fn read(work: &Work, origin: Origin, period: &Period) -> Result<CollectedD
         Origin::Folder(source, entry) => from_folder(&source, &entry, &period, &limits),
         Origin::Upload(upload) => {
             let by_hand = upload.by_hand.as_deref().and_then(|text| text.parse().ok()).and_then(whole_month);
-            examine(UPLOADS, &upload.name, by_hand, None, &bytes, &period, &limits)
+            let found = Found { source: UPLOADS, name: &upload.name, by_hand, modified: None, asked_for_month: false };
+            examine(&found, &bytes, &period, &limits)
         }
     };
     if let Some(read) = work.on_thread(&format!("reading of {name}"), limits.max_time, reading).await? {
@@ -210,7 +243,10 @@ fn from_folder(source: &Source, entry: &Entry, period: &Period, limits: &Limits)
     let read = source.read(entry, limits.max_bytes);
     fail_point::reach_blocking("after reading", &entry.name);
     match read {
-        Ok(bytes) => examine(source.name(), &entry.name, None, entry.modified, &bytes, period, limits),
+        Ok(bytes) => {
+            let (source, name, modified) = (source.name(), entry.name.as_str(), entry.modified);
+            examine(&Found { source, name, by_hand: None, modified, asked_for_month: false }, &bytes, period, limits)
+        }
         Err(error) => line(source.name(), &entry.name, Coverage::from(&error)),
     }
 }
@@ -221,25 +257,34 @@ fn dated_line(mut document: CollectedDocument, dated: &Dated, period: &Period) -
     document
 }
 
-fn examine(
-    source: &str,
-    name: &str,
+/// A document that was found, with what is known about its date from outside.
+struct Found<'a> {
+    source: &'a str,
+    name: &'a str,
+    /// What a person said.
     by_hand: Option<When>,
+    /// When it was last changed.
     modified: Option<chrono::DateTime<chrono::Utc>>,
-    bytes: &[u8],
-    period: &Period,
-    limits: &Limits,
-) -> CollectedDocument {
-    let extraction = extract::extract(name, bytes, limits);
+    /// The source was asked for this very month, so that it is of the month, whatever else it says about itself.
+    asked_for_month: bool,
+}
+
+fn examine(found: &Found<'_>, bytes: &[u8], period: &Period, limits: &Limits) -> CollectedDocument {
+    let extraction = extract::extract(found.name, bytes, limits);
     let coverage = Coverage::from(&extraction.coverage);
-    let mut document = line(source, name, coverage);
+    let mut document = line(found.source, found.name, coverage);
     document.sha256 = Some(Sha256::digest(bytes).to_vec());
-    match date_document(name, by_hand, extraction.date, modified) {
+    let dated = date_document(found.name, found.by_hand, extraction.date, found.modified);
+    match dated.filter(|dated| !found.asked_for_month || dated.when.is_in(period)) {
         Some(dated) => {
             document = dated_line(document, &dated, period);
             if !dated.when.is_in(period) {
                 document.coverage = Outcome::OtherMonth.into();
             }
+        }
+        None if found.asked_for_month => {
+            document.date = Some(period.month().to_string());
+            document.dated_by = Some(format!("the source: it was asked for {}", period.month().title()));
         }
         None if document.coverage.is_usable() => document.coverage = Outcome::Undated.into(),
         None => {}

@@ -1,5 +1,7 @@
 //! The protocol's requests, each handed to the file that knows about it.
 
+#[cfg(feature = "fail-points")]
+use super::fixtures;
 use super::{
     arguments::read,
     generate::{self, Ends},
@@ -11,7 +13,7 @@ use super::{
     tools::{self, CANCEL, GENERATE, LIST, Nothing, OneReport, Page, SOURCES, START, STATUS},
 };
 use crate::{
-    desk::{AllowedFolder, Desk, DeskError, parse_id},
+    desk::{AllowedSource, Desk, DeskError, parse_id},
     id::JobId,
     people::Scope,
 };
@@ -41,7 +43,7 @@ const INSTRUCTIONS: &str = "Recount makes monthly reports: it collects a month's
 /// Recount as an MCP server.
 #[derive(Clone)]
 pub struct Recount {
-    desk: Desk,
+    pub(super) desk: Desk,
     /// Who sits at the other end; `None` where every request says it itself.
     caller: Option<Principal>,
     ends: Ends,
@@ -105,8 +107,8 @@ impl Recount {
         if !mistakes.is_empty() {
             return Err(wrong(&mistakes).into());
         }
-        let line = |known: &AllowedFolder| SourceLine { id: known.id.clone(), name: known.folder.name.clone() };
-        let sources: Vec<SourceLine> = self.desk.folders.iter().map(line).collect();
+        let line = |known: &AllowedSource| SourceLine { id: known.id.clone(), name: known.name.clone() };
+        let sources: Vec<SourceLine> = self.desk.sources.iter().map(line).collect();
         let names: Vec<String> = sources.iter().map(|source| format!("- {} (id {})", source.name, source.id)).collect();
         let text = if names.is_empty() {
             "No folders are allowed. The administrator adds them to the settings.".into()
@@ -129,7 +131,7 @@ impl Recount {
         order::place(&self.desk, who, arguments).await.map(Some)
     }
 
-    async fn start(
+    pub(super) async fn start(
         &self,
         who: &Principal,
         arguments: JsonObject,
@@ -146,7 +148,7 @@ impl Recount {
         Ok(results::status(&self.desk, &job)?.into())
     }
 
-    async fn generate(
+    pub(super) async fn generate(
         &self,
         who: &Principal,
         arguments: JsonObject,
@@ -156,6 +158,14 @@ impl Recount {
         let Some(id) = self.place(who, arguments, context).await? else { return Err(taken_back().into()) };
         generate::wait(&self.desk, who, id, context, &self.ends).await
     }
+}
+
+/// All tools.
+fn offered() -> Vec<Tool> {
+    #[cfg(feature = "fail-points")]
+    return [tools::all(), fixtures::tools()].concat();
+    #[cfg(not(feature = "fail-points"))]
+    tools::all()
 }
 
 /// The answer to a request that was taken back, which nobody reads.
@@ -188,11 +198,11 @@ impl ServerHandler for Recount {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::all()))
+        Ok(ListToolsResult::with_all_items(offered()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::all().into_iter().find(|tool| tool.name == name)
+        offered().into_iter().find(|tool| tool.name == name)
     }
 
     async fn call_tool(
@@ -201,6 +211,10 @@ impl ServerHandler for Recount {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let who = self.caller(&context)?;
+        #[cfg(feature = "fail-points")]
+        if let Some(done) = fixtures::call(self, &who, &request, &context).await {
+            return done.or_else(|failed| failed.into_result().map(Into::into));
+        }
         let arguments = request.arguments.unwrap_or_default();
         let done = match request.name.as_ref() {
             START => self.start(&who, arguments, &context).await,
@@ -249,6 +263,10 @@ impl ServerHandler for Recount {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        #[cfg(feature = "fail-points")]
+        if let Some(fixture) = fixtures::resource(&request.uri) {
+            return Ok(fixture.into());
+        }
         Ok(resources::read(&self.desk, &self.caller(&context)?, &request.uri).await?.into())
     }
 
@@ -266,6 +284,10 @@ impl ServerHandler for Recount {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
+        #[cfg(feature = "fail-points")]
+        if let Some(fixture) = fixtures::prompt(&request.name, &arguments) {
+            return Ok(fixture.into());
+        }
         Ok(prompts::get(&self.desk, &self.caller(&context)?, &request.name, &arguments).await?.into())
     }
 }

@@ -9,6 +9,8 @@
 //! - a *task* is a job's record ([`tasks`]), and `tasks/cancel` its Cancel button. No connection that ends touches one.
 
 mod arguments;
+#[cfg(feature = "fail-points")]
+mod fixtures;
 mod generate;
 mod handler;
 pub mod http;

@@ -64,7 +64,7 @@ pub async fn place(desk: &Desk, who: &Viewer, arguments: JsonObject) -> Result<J
     }
     if !mistakes.is_empty() {
         // What else is wrong is worth knowing as well, but not twice for a field that could not even be read.
-        let others = check(&order, &desk.folders).err().unwrap_or_default();
+        let others = check(&order, &desk.sources).err().unwrap_or_default();
         let known: Vec<String> = mistakes.iter().map(|mistake| mistake.field.clone()).collect();
         mistakes.extend(others.into_iter().filter(|other| !known.contains(&other.field)));
         return Err(wrong(&mistakes).into());

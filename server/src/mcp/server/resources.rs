@@ -10,13 +10,14 @@ use crate::{
     id::JobId,
     people::Scope,
 };
-use app::{error::AppError, ports::Pages};
+use app::{error::AppError, model::Viewer, ports::Pages};
 use rmcp::{
     ErrorData,
     model::{
         CacheScope, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, ResourceContents, ResourceTemplate,
     },
 };
+use serde_json::json;
 
 /// How long a list or a report may be taken for fresh, in milliseconds: not at all, because either may be withdrawn.
 const FRESH: u64 = 0;
@@ -52,13 +53,16 @@ pub fn templates() -> ListResourceTemplatesResult {
 /// The text of a report.
 pub async fn read(desk: &Desk, who: &Principal, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let who = who.with(Scope::Read).map_err(missing)?;
-    let id: Option<JobId> = uri.strip_prefix("report://").and_then(|id| id.parse().ok());
-    let id = id.ok_or_else(|| error(AppError::NotFound.into()))?;
-    let record = desk.visible(who, id).await.map_err(error)?;
-    let report = record.row.report_id.ok_or_else(|| error(AppError::NotFound.into()))?;
-    let (_, text) = desk.report_markdown(who, &report.to_string()).await.map_err(error)?;
+    let text = text(desk, who, uri).await.map_err(|cause| ErrorData { data: Some(json!({ "uri": uri })), ..error(cause) })?;
     let contents = vec![ResourceContents::text(text, uri).with_mime_type(MARKDOWN)];
     Ok(ReadResourceResult::new(contents).with_cache_scope(CacheScope::Private).with_ttl_ms(FRESH))
+}
+
+async fn text(desk: &Desk, who: &Viewer, uri: &str) -> Result<String, DeskError> {
+    let id: JobId = uri.strip_prefix("report://").and_then(|id| id.parse().ok()).ok_or(AppError::NotFound)?;
+    let report = desk.visible(who, id).await?.row.report_id.ok_or(AppError::NotFound)?;
+    let (_, text) = desk.report_markdown(who, &report.to_string()).await?;
+    Ok(text)
 }
 
 fn error(DeskError(error): DeskError) -> ErrorData {

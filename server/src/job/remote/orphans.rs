@@ -1,0 +1,80 @@
+//! Tasks of servers elsewhere that outlived their job: its worker was killed while one was open, or the job went on without it.
+//! They are asked to stop and looked at until they have ended, so that no server works on for nobody, and the record says what
+//! was last seen.
+
+use super::task::{cancel, look};
+use crate::{
+    job::Services,
+    mcp::client::{Connection, Fault, Link, ServerSource},
+    store::{OpenTask, StoreError, complain},
+};
+use chrono::TimeDelta;
+use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+/// The pause between two rounds.
+const ROUND: Duration = Duration::from_secs(5);
+/// How long after its beginning a task is still looked after. No server keeps one for much longer.
+const LOOKED_AFTER: TimeDelta = TimeDelta::days(1);
+
+/// Goes on until `stop`. A task of its own: a slow server must not keep jobs waiting.
+pub async fn run(services: Arc<Services>, stop: CancellationToken) {
+    loop {
+        match stop.run_until_cancelled(services.store.orphaned_tasks()).await {
+            None => return,
+            Some(Err(error)) => complain("open tasks of MCP servers could not be listed", &error),
+            Some(Ok(tasks)) => {
+                for task in tasks {
+                    if let Some(Err(error)) = stop.run_until_cancelled(settle(&services, &task, &stop)).await {
+                        complain(format_args!("a task of job {} could not be accounted for", task.job_id), &error);
+                    }
+                }
+            }
+        }
+        if stop.run_until_cancelled(sleep(ROUND)).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// Asks once for the end of a task, and looks once.
+async fn settle(services: &Services, task: &OpenTask, stop: &CancellationToken) -> Result<(), StoreError> {
+    let server = services.servers.get(&task.source_id).filter(|server| matches!(server.settings.link, Link::Http { .. }));
+    let Some(server) = server else {
+        return tell(services, task, "out of reach: its source is no longer in the settings", true).await;
+    };
+    let is_old = services.store.clock().now() - task.started_at > LOOKED_AFTER;
+    match ask(&server, &task.task_id, stop).await {
+        Some(Ok(status)) => tell(services, task, status.0, status.1 || is_old).await,
+        Some(Err(fault)) if fault.is_unknown() => tell(services, task, "not known any more", true).await,
+        Some(Err(fault)) if is_old => tell(services, task, &fault.to_string(), true).await,
+        Some(Err(_)) | None => Ok(()),
+    }
+}
+
+async fn ask(server: &ServerSource, id: &str, stop: &CancellationToken) -> Option<Result<(&'static str, bool), Fault>> {
+    let mut connection = match Connection::open(server).await {
+        Ok(connection) => connection,
+        Err(fault) => return Some(Err(fault)),
+    };
+    let asked = cancel(&mut connection, server, id, stop).await;
+    let seen = match asked {
+        Some(Ok(())) => look(&mut connection, server, id, stop).await,
+        Some(Err(fault)) => Some(Err(fault)),
+        None => None,
+    };
+    connection.close().await;
+    Some(seen?.map(|seen| (seen.status(), seen.is_terminal())))
+}
+
+async fn tell(services: &Services, task: &OpenTask, status: &str, ended: bool) -> Result<(), StoreError> {
+    let store = &services.store;
+    let number = u32::try_from(task.number).unwrap_or_default();
+    let is_new = store.task_seen(task.job_id, number, status, ended).await?;
+    if let (true, true, Some(mut change)) = (ended, is_new, store.change_job(task.job_id).await?) {
+        change.note(format!("The task that {} had been given: {status}", task.source));
+        change.commit().await?;
+    }
+    Ok(())
+}
