@@ -84,8 +84,8 @@ impl Store {
                 let Err(error) = match &self.db {
                     Db::Sqlite { reader, .. } => self.follow_file(reader).await,
                     Db::Postgres(pool) => tokio::select! {
-                        ended = self.listen(pool) => ended,
-                        ended = self.tell() => ended,
+                        ended = Box::pin(self.listen(pool)) => ended,
+                        ended = Box::pin(self.tell()) => ended,
                     },
                 };
                 complain("changes by other processes are noticed late for now", &error);
