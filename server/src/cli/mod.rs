@@ -130,8 +130,9 @@ impl Cli {
     }
 }
 
-/// What servers log. The pool would complain about each of its connections when the database goes.
-const LOG: &str = "info,sqlx_core::pool=error,sqlx::postgres::notice=warn";
+/// What servers log. The pool would complain about each of its connections when the database goes, and rmcp tells of each one
+/// that begins or ends.
+const LOG: &str = "info,sqlx_core::pool=error,sqlx::postgres::notice=warn,rmcp=warn";
 
 /// Logs to standard error; `RECOUNT_LOG` chooses what, in the syntax of `tracing-subscriber`.
 fn log(default: &str) {
