@@ -40,6 +40,25 @@ test.describe("collecting", () => {
   });
 });
 
+test("assistant", async ({ page, otherDevice }) => {
+  await signIn(page, ada);
+  await page.goto("/account/assistant");
+  await take(page, "assistant");
+  await page.getByRole("radio", { name: "It may only look." }).check();
+  await page.getByRole("button", { name: "Make the token" }).click();
+  await expect(page.getByText("The token Assistant is made.")).toBeVisible();
+  await take(page, "assistant-token");
+  await page.reload();
+  await expect(page.getByRole("alert")).toBeVisible();
+  await take(page, "assistant-token-again");
+  await page.goto("/account");
+  await take(page, "account-token-that-looks");
+  const office = await otherDevice(admin);
+  await office.goto("/account/assistant?problem=name");
+  await office.getByText("On the machine that Recount runs on").click();
+  await take(office, "assistant-admin");
+});
+
 test.describe("with peers", () => {
   test.use({ setup: { summarizer: "model", mail: "smtp", lease: 3 } });
   test("everything else", async ({ page, server, model, mail, otherDevice }) => {

@@ -15,6 +15,9 @@ mod pages;
 pub mod ports;
 mod ui;
 
+#[cfg(feature = "ssr")]
+pub use ui::account_masthead;
+
 use leptos::prelude::*;
 use leptos_meta::{MetaTags, Title, provide_meta_context};
 use leptos_router::{

@@ -68,6 +68,12 @@ test("no page has a grave violation", async ({ page, otherDevice, model, mail })
   await check(page, "new token");
   await page.goto("/account");
   await check(page, "account");
+  await page.goto("/account/assistant");
+  await page.getByText("On the machine that Recount runs on").click();
+  await check(page, "assistant");
+  await page.getByRole("button", { name: "Make the token" }).click();
+  await expect(page.getByText("The token Assistant is made.")).toBeVisible();
+  await check(page, "assistant, with its token");
   await page.goto("/nowhere");
   await check(page, "nothing here");
 

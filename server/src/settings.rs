@@ -31,6 +31,9 @@ pub const FILE: &str = "recount.toml";
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
+    /// The data folder that they were read from; empty where they came from nowhere.
+    #[serde(skip)]
+    pub folder: PathBuf,
     /// Where people reach the server, such as `https://recount.example.org`. Links in e-mails begin with it.
     pub public_url: Option<String>,
     /// `postgres://…` or the path of an SQLite file; without it the database is a file in the data folder.
@@ -202,12 +205,13 @@ impl Settings {
         let path = data.join(FILE);
         let file = File::from(path.clone()).format(FileFormat::Toml).required(false);
         let environment = Environment::with_prefix("RECOUNT").prefix_separator("__").separator("__");
-        Config::builder()
+        let settings: Self = Config::builder()
             .add_source(file)
             .add_source(environment)
             .build()
             .and_then(Config::try_deserialize)
-            .with_context(|| format!("{} (or a RECOUNT__ variable) cannot be understood", path.display()))
+            .with_context(|| format!("{} (or a RECOUNT__ variable) cannot be understood", path.display()))?;
+        Ok(Self { folder: data.to_owned(), ..settings })
     }
 
     /// The largest upload and the limits of reading.

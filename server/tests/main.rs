@@ -108,6 +108,7 @@ mod api {
 
     mod acts;
     mod afterwards;
+    mod assistant;
     mod effects;
     mod events;
     mod files;
@@ -123,6 +124,7 @@ mod trouble {
     //! A database that is down, full or read-only: what people and programs are told, and that work goes on afterwards.
 
     mod characters;
+    mod mcp;
     mod program;
     mod proxy;
     mod site;
@@ -143,6 +145,7 @@ mod docs {
     //! Documents that name code, held against it.
 
     mod field_reports;
+    mod mcp;
 }
 
 mod program {

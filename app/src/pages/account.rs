@@ -122,13 +122,18 @@ fn Tokens(tokens: Vec<TokenLine>, mistake: Vec<String>) -> impl IntoView {
     view! {
         <section class="flow" aria-labelledby="tokens">
             <h2 id="tokens">"API tokens"</h2>
-            <p class="soft">"A token lets a program act as you: the command line, a script, an assistant."</p>
+            <p class="soft">
+                "A token lets a program act as you: a script, or an assistant. "
+                <a href="/account/assistant" rel="external">
+                    "Connect an assistant"
+                </a>
+            </p>
             {if tokens.is_empty() {
                 view! { <p class="empty">"No token has been made."</p> }.into_any()
             } else {
                 view! { <ul class="lines">{tokens.into_iter().map(line).collect_view()}</ul> }.into_any()
             }}
-            <form class="inline" method="post" action="/account/tokens">
+            <form class="flow act" method="post" action="/account/tokens">
                 <Field id="name" label="Name of a new token" hint="What it is for, such as \u{201c}laptop\u{201d}." errors=mistake>
                     <input
                         id="name"
@@ -140,13 +145,13 @@ fn Tokens(tokens: Vec<TokenLine>, mistake: Vec<String>) -> impl IntoView {
                         aria-invalid=invalid
                     />
                 </Field>
+                <label class="consent">
+                    <input type="checkbox" name="may" value="look" />
+                    "It may only look: nothing is started, cancelled or changed with it."
+                </label>
                 <button class="button" type="submit">
                     "Make a token"
                 </button>
-                <label class="consent">
-                    <input type="checkbox" name="may" value="look" />
-                    "It may only look, not start, cancel or change anything."
-                </label>
             </form>
         </section>
     }

@@ -82,6 +82,12 @@ where
     .into_any()
 }
 
+/// The masthead of the account's pages as HTML, for those among them that only the server makes.
+#[cfg(feature = "ssr")]
+pub fn account_masthead(viewer: Viewer, open_effects: u32) -> String {
+    view! { <Masthead here=Here::Account frame=Some(Frame { viewer, open_effects }) /> }.to_html()
+}
+
 /// The name of the program and the navigation.
 #[component]
 pub(super) fn Masthead(here: Here, frame: Option<Frame>) -> impl IntoView {

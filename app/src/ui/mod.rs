@@ -18,7 +18,7 @@ pub use escaped::{escaped, tab_title};
 pub use facts::Facts;
 pub use field::Field;
 #[cfg(feature = "ssr")]
-pub use frame::Frame;
+pub use frame::{Frame, account_masthead};
 pub use frame::{Framed, Here, page, provide_frame};
 pub use ledger::{Cell, Ledger};
 pub use load::load;

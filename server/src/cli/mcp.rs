@@ -9,14 +9,13 @@ use super::{
 };
 use crate::{
     http::session::viewer,
-    mcp::server::{Principal, stdio},
+    mcp::server::{Ends, Principal, stdio},
     people::{EmailAddress, Scopes},
     store::Store,
 };
 use anyhow::{Context, bail};
 use std::{process::ExitCode, time::Duration};
-use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
+use tokio::time::{sleep, timeout};
 
 /// Arguments of `recount mcp`.
 #[derive(Debug, clap::Args)]
@@ -28,8 +27,11 @@ pub struct Mcp {
     user: String,
 }
 
-/// How long the worker may take to hand its jobs back. Clients kill a server that they have left after about six seconds; a
-/// lease that is not handed back by then expires, and the job is accounted for as after a power cut.
+/// How long a client that has closed its end may still take to read its answers. Clients kill a server that they have left
+/// after about six seconds; that is for this and what follows.
+const READ_ON: Duration = Duration::from_secs(1);
+/// How long the worker may then take to hand its jobs back. What is not handed back is accounted for when its lease expires, as
+/// after a power cut.
 const HAND_BACK: Duration = Duration::from_secs(4);
 
 impl Mcp {
@@ -43,28 +45,25 @@ impl Mcp {
         let store = desk.store().clone();
         let caller = self.caller(&store).await?;
 
-        let shutdown = CancellationToken::new();
-        let mut background = Background::start(&desk, true, &desk.settings, &shutdown);
-        let serving = tokio::spawn(stdio::serve(desk, caller, shutdown.clone()));
-        tokio::pin!(serving);
+        let ends = Ends::default();
+        let mut background = Background::start(&desk, true, &desk.settings, &ends.shutdown);
+        let mut serving = tokio::spawn(stdio::serve(desk, caller, ends.clone()));
+        let left = async {
+            ends.left.cancelled().await;
+            sleep(READ_ON).await;
+        };
         let served = tokio::select! {
-            served = &mut serving => Some(served?),
-            () = signals.asked_to_stop() => None,
+            served = &mut serving => served?,
+            () = left => Ok(()),
+            () = signals.asked_to_stop() => Ok(()),
             ended = background.worker_ended() => {
                 ended?;
                 bail!("the worker has ended by itself; start it again");
             }
         };
         tracing::info!("stopping: jobs under way are finished or handed back");
-        shutdown.cancel();
-        let (handed_back, served) = tokio::join!(timeout(HAND_BACK, background.ended()), async {
-            match served {
-                Some(served) => served,
-                None => serving.await?,
-            }
-        });
-        // What is not handed back in time is accounted for when its lease expires.
-        if let Ok(ended) = handed_back {
+        ends.shutdown.cancel();
+        if let Ok(ended) = timeout(HAND_BACK, background.ended()).await {
             ended?;
         } else {
             tracing::warn!("jobs could not be handed back in time");

@@ -41,7 +41,7 @@ pub struct TokenForm {
 /// What the token may do; without the box that says less, all.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum May {
+pub(super) enum May {
     Look,
     #[default]
     Act,
@@ -75,18 +75,22 @@ pub async fn create_token(
     form: Result<Form<TokenForm>, FormRejection>,
 ) -> Result<Response, Problem> {
     let Form(TokenForm { name, may }) = form?;
-    let name = name.trim();
-    if name.is_empty() || name.chars().count() > MAX_NAME_CHARS {
-        return Ok(Redirect::to("/account?problem=name").into_response());
-    }
+    let Some(name) = token_name(&name) else { return Ok(Redirect::to("/account?problem=name").into_response()) };
     let secret = state.store.create_token(user, name, may.into()).await?;
     let content = format!(
         "<p>Copy this token now. It is shown only once.</p>\n\
          <p><code class=\"secret\" tabindex=\"0\" aria-label=\"New token\">{}</code></p>\n\
+         <p>For an assistant, put it into the <a href=\"/account/assistant\">ready-made configuration</a>.</p>\n\
          <p><a class=\"button\" href=\"/account\">Go back to the account</a></p>",
         escaped(secret.expose())
     );
     Ok(Html(page("New token", &content, None)).into_response())
+}
+
+/// The name of a token as it was typed, if it can be one.
+pub(super) fn token_name(typed: &str) -> Option<&str> {
+    let name = typed.trim();
+    (!name.is_empty() && name.chars().count() <= MAX_NAME_CHARS).then_some(name)
 }
 
 /// `POST /account/tokens/{id}/revocation`. Doing it twice is no error: the token is gone either way.

@@ -3,6 +3,7 @@
 mod account;
 mod afterwards;
 mod assets;
+mod assistant;
 mod device;
 mod effects;
 mod events;

@@ -2,6 +2,7 @@
 //! where programs get the problem document, and what is shown only once.
 
 use super::{
+    assistant,
     problem::{Problem, RETRY_SECONDS},
     session::bearer,
 };
@@ -24,14 +25,31 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A whole page with this heading. `content` is HTML; `refresh` is when the browser asks again by itself, in seconds.
 pub fn page(title: &str, content: &str, refresh: Option<u64>) -> String {
-    let title = escaped(title);
     let refresh = refresh.map(|seconds| format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">\n")).unwrap_or_default();
+    let title = escaped(title);
+    let body = format!(
+        "<header class=\"masthead\"><a class=\"brand\" href=\"/\">Recount</a></header>\n\
+         <main id=\"content\" class=\"narrow\"><div class=\"flow\">\n<h1>{title}</h1>\n{content}\n</div></main>"
+    );
+    document(&title, &refresh, &body)
+}
+
+/// A whole page with the frame that the other pages have. `masthead` and `content`, which brings its heading, are HTML.
+pub fn framed(title: &str, masthead: &str, content: &str) -> String {
+    let body = format!(
+        "<a class=\"skip\" href=\"#content\">Skip to the content</a>\n{masthead}\n\
+         <main id=\"content\" tabindex=\"-1\">\n{content}\n</main>"
+    );
+    document(&escaped(title), "", &body)
+}
+
+/// All arguments are HTML.
+fn document(title: &str, head: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         {refresh}<link rel=\"icon\" href=\"/favicon.svg\" type=\"image/svg+xml\">\n<link rel=\"stylesheet\" href=\"/pkg/app.css\">\n\
-         <title>{title} · Recount</title>\n</head>\n<body>\n<header class=\"masthead\"><a class=\"brand\" href=\"/\">Recount</a></header>\n\
-         <main id=\"content\" class=\"narrow\"><div class=\"flow\">\n<h1>{title}</h1>\n{content}\n</div></main>\n</body>\n</html>\n"
+         {head}<link rel=\"icon\" href=\"/favicon.svg\" type=\"image/svg+xml\">\n<link rel=\"stylesheet\" href=\"/pkg/app.css\">\n\
+         <title>{title} · Recount</title>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 }
 
@@ -105,7 +123,7 @@ impl Asked {
         self.sends.then(|| {
             if self.path.ends_with("/cancellation") {
                 "It is not known whether your Cancel was recorded. Press Cancel again: pressing twice does no harm."
-            } else if self.path == "/account/tokens" {
+            } else if ["/account/tokens", assistant::PATH].contains(&self.path.as_str()) {
                 "It is not known whether the token was made. Look at your account first, and revoke a token that you have not seen."
             } else {
                 "It is not known whether what you sent was recorded. Send it again: what was recorded is not done twice."
@@ -161,6 +179,18 @@ mod tests {
     fn what_somebody_has_typed_is_text() {
         let page = refused(&Problem::bad_request("\"<script>\" is no month."));
         assert!(page.contains("<p>&quot;&lt;script&gt;&quot; is no month.</p>"), "{page}");
+    }
+
+    #[test]
+    fn what_was_perhaps_made_is_said() {
+        let doubt = |path: &str| {
+            let request = Request::post(path).body(Body::empty()).unwrap();
+            Asked::of(&request).doubt().unwrap()
+        };
+        for path in ["/account/tokens", assistant::PATH] {
+            assert!(doubt(path).starts_with("It is not known whether the token was made."), "{path}");
+        }
+        assert!(doubt("/account/zone").starts_with("It is not known whether what you sent was recorded."));
     }
 
     #[test]

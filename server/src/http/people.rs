@@ -8,7 +8,7 @@ use axum::{Router, extract::DefaultBodyLimit, routing::post};
 use std::sync::Arc;
 
 /// No form here is longer.
-const MAX_FORM_BYTES: usize = 16 * 1024;
+pub(super) const MAX_FORM_BYTES: usize = 16 * 1024;
 
 /// What the handlers need.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! Every route and every layer, in one place.
 
 use super::{
-    AppState, afterwards, assets, effects, events, jobs,
+    AppState, afterwards, assets, assistant, effects, events, jobs,
     page::in_words,
     people, rendering,
     security::{Https, csrf, security_headers},
@@ -53,6 +53,7 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
         .merge(effects::routes())
         .merge(events::routes())
         .merge(api::routes())
+        .merge(assistant::routes())
         .merge(people::routes().with_state(state.people.clone()))
         .merge(pages)
         // From the inside out: what a token may do, who asks, whether their own page sent it, problems in words, then what every answer carries.

@@ -3,6 +3,7 @@
 use super::{
     Store, StoreError,
     db::{read, within},
+    error::one_row,
     text::storable,
     trouble::complain,
     users::{User, UserColumns},
@@ -50,19 +51,39 @@ struct TokenColumns {
 impl Store {
     /// Makes a token and returns its secret, which cannot be had again.
     pub async fn create_token(&self, user: UserId, name: &str, scopes: Scopes) -> Result<Secret, StoreError> {
+        let (secret, rows) = self.insert_token(TokenId::new(), user, name, scopes).await?;
+        one_row("a new token", rows)?;
+        Ok(secret)
+    }
+
+    /// Makes the token with this id, unless it exists: whoever asks again gets no second one, and the secret of the first is gone.
+    pub async fn create_token_once(
+        &self,
+        id: TokenId,
+        user: UserId,
+        name: &str,
+        scopes: Scopes,
+    ) -> Result<Option<Secret>, StoreError> {
+        let (secret, rows) = self.insert_token(id, user, name, scopes).await?;
+        Ok((rows > 0).then_some(secret))
+    }
+
+    /// The secret, and how many rows are new.
+    async fn insert_token(&self, id: TokenId, user: UserId, name: &str, scopes: Scopes) -> Result<(Secret, u64), StoreError> {
         let (secret, now) = (Secret::for_token(), self.clock.now());
         let mut tx = self.db.begin().await?;
-        within!(tx, conn => {
+        let rows = within!(tx, conn => {
             sqlx::query(
-                "insert into tokens (id, token_hash, user_id, name, created_at, scopes) values ($1, $2, $3, $4, $5, $6)",
+                "insert into tokens (id, token_hash, user_id, name, created_at, scopes) values ($1, $2, $3, $4, $5, $6)
+                 on conflict (id) do nothing",
             )
-            .bind(TokenId::new()).bind(secret.digest()).bind(user).bind(storable(name)).bind(now).bind(scopes.to_string())
+            .bind(id).bind(secret.digest()).bind(user).bind(storable(name)).bind(now).bind(scopes.to_string())
             .execute(conn)
             .await
-            .map(drop)
+            .map(|done| done.rows_affected())
         })?;
         tx.commit().await?;
-        Ok(secret)
+        Ok((secret, rows))
     }
 
     /// Whose token it is, and what it may do.
@@ -98,7 +119,7 @@ impl Store {
     /// A person's tokens, the newest first.
     pub async fn tokens_of(&self, user: UserId) -> Result<Vec<TokenLine>, StoreError> {
         Ok(read!(self.db, conn => {
-            sqlx::query_as("select id, name, scopes, created_at, used_at from tokens where user_id = $1 order by id desc")
+            sqlx::query_as("select id, name, scopes, created_at, used_at from tokens where user_id = $1 order by created_at desc, id desc")
                 .bind(user).fetch_all(conn).await
         })?)
     }
@@ -136,6 +157,21 @@ mod tests {
         assert!(!instance.store.delete_token(bob, line.id).await.unwrap());
         assert!(instance.store.delete_token(ada, line.id).await.unwrap());
         assert!(instance.store.token_by_secret(&secret).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_token_with_an_id_is_made_once() {
+        let instance = Instance::new().await;
+        let ada = instance.person("ada@example.org", "correct horse", Role::User).await;
+        let bob = instance.person("bob@example.org", "correct horse", Role::User).await;
+        let id = TokenId::new();
+        let secret = instance.store.create_token_once(id, ada, "assistant", Scopes::READ).await.unwrap().unwrap();
+        for (user, name) in [(ada, "assistant"), (bob, "another")] {
+            assert!(instance.store.create_token_once(id, user, name, Scopes::ALL).await.unwrap().is_none());
+        }
+        let grant = instance.store.token_by_secret(&secret).await.unwrap().unwrap();
+        assert_eq!((grant.user.id, grant.scopes), (ada, Scopes::READ));
+        assert!(instance.store.tokens_of(bob).await.unwrap().is_empty());
     }
 
     #[tokio::test]

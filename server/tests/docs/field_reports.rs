@@ -32,7 +32,7 @@ fn rows() -> Vec<[&'static str; 3]> {
 }
 
 /// What stands between backticks.
-fn named(cell: &str) -> impl Iterator<Item = &str> {
+pub(super) fn named(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
@@ -54,7 +54,7 @@ fn has_test(source: &str, name: &str) -> bool {
 }
 
 /// Whether there is a test with the path that `cargo test` prints.
-fn is_rust_test(path: &str) -> bool {
+pub(super) fn is_rust_test(path: &str) -> bool {
     let mut modules: Vec<&str> = path.split("::").collect();
     let name = modules.pop().unwrap_or_default();
     // The last modules may stand inside the file of those before.

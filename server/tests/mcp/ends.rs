@@ -1,11 +1,16 @@
 //! How the server ends, and what it leaves: reports that others go on with, and nothing else.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    io::Write,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
 use crate::support::{
-    mcp::{Declared, PROGRESS, http::Http, june, stdio::Stdio},
+    instance::PATIENCE,
+    mcp::{Declared, PROGRESS, http::Http, june, request, stdio::Stdio},
     program::Home,
     raw::Raw,
     smtp_server::{Act::Hang, Script, Server},
@@ -108,7 +113,7 @@ async fn a_server_that_stops_hands_the_report_of_an_open_call_back() {
         calls.push(Http::at(&served.url, &token).begin("generate_report", &june("june"), declared).await);
     }
     smtp.reached().await;
-    let since = std::time::Instant::now();
+    let since = Instant::now();
     served.terminate().await;
     assert!(since.elapsed() < LIMIT, "{:?}", since.elapsed());
     for mut call in calls {
@@ -151,6 +156,32 @@ async fn a_client_that_leaves_without_a_word_ends_the_program() {
     let (code, seen, took) = stdio.ended().await;
     assert_eq!((code, seen.len()), (Some(0), 0));
     assert!(took < LIMIT, "{took:?}");
+}
+
+/// A client that has stopped reading must not keep the program when it leaves.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_read_cannot_hold_the_program() {
+    let home = Home::new();
+    home.token(ADA).await;
+    let mut command = home.command(&["mcp", "--user", ADA]);
+    let command = command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // Their answers fill the pipe several times over.
+    for id in 0..100 {
+        writeln!(input, "{}", request(id, "tools/list", json!({}), Declared::default())).unwrap();
+    }
+    drop(input);
+    let since = Instant::now();
+    let code = tokio::task::spawn_blocking(move || {
+        let status = child.wait().unwrap();
+        // Its end of the pipe was there to the end.
+        drop(child.stdout.take());
+        status.code()
+    });
+    let code = tokio::time::timeout(PATIENCE, code).await.expect("it ends").unwrap();
+    assert_eq!(code, Some(0));
+    assert!(since.elapsed() < LIMIT, "{:?}", since.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

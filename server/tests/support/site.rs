@@ -51,6 +51,7 @@ impl Site {
     pub async fn of(instance: Instance, services: Services) -> Self {
         let settings = Settings {
             sources: vec![SourceSetting { name: "Minutes".into(), reads: Reads::Folder(instance.folder().join("minutes")) }],
+            folder: instance.folder().to_owned(),
             uploads: UploadSettings { max_file_mb: 1, max_total_mb: 2 },
             ..Settings::default()
         };

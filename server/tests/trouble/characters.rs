@@ -21,6 +21,8 @@ async fn no_request_fails_for_a_character() {
     let id = site.instance.job(ONE).await;
     for (path, form) in [
         ("/account/tokens".to_owned(), "name=a%00b"),
+        ("/account/assistant".to_owned(), "id=6f9619ff-8b86-4011-b42d-00c04fc964ff&name=a%00b&may=look"),
+        ("/account/assistant".to_owned(), "id=%00&name=%00&may=look"),
         ("/account/zone".to_owned(), "zone=a%00b"),
         ("/sign-in".to_owned(), "email=a%00b%40example.org&password=a%00b&next=%00"),
         ("/setup".to_owned(), "code=%00&email=a%00b&password=%00"),

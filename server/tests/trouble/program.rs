@@ -20,7 +20,7 @@ const ONE: &[&str] = &["anna@example.org"];
 const LOOK: Duration = Duration::from_millis(50);
 
 /// What makes the database fail.
-enum Fault {
+pub enum Fault {
     /// No file may be written; the limit is lifted again.
     Disk {
         process: u32,
@@ -29,21 +29,21 @@ enum Fault {
 }
 
 impl Fault {
-    fn happen(&self) {
+    pub fn happen(&self) {
         match self {
             Self::Disk { process } => limit_files(*process, "0"),
             Self::Way(proxy) => proxy.cut(),
         }
     }
 
-    fn pass(&self) {
+    pub fn pass(&self) {
         match self {
             Self::Disk { process } => limit_files(*process, "unlimited"),
             Self::Way(proxy) => proxy.mend(),
         }
     }
 
-    fn sentence(&self) -> &'static str {
+    pub fn sentence(&self) -> &'static str {
         match self {
             Self::Disk { .. } => "The database cannot store anything just now: its disk is full, or out of order.",
             Self::Way(_) => "The database cannot be reached just now.",
@@ -58,7 +58,7 @@ fn limit_files(process: u32, size: &str) {
 }
 
 /// A server whose database can be made to fail.
-async fn serve(home: &Home) -> (Served, Fault) {
+pub async fn serve(home: &Home) -> (Served, Fault) {
     match home.database() {
         Place::Sqlite(_) => {
             // The signal that comes with the limit would end the program; with a full disk there is none.
@@ -88,7 +88,7 @@ async fn ready(served: &Served) -> (u16, String) {
     (answer.status().as_u16(), answer.text().await.expect("a text"))
 }
 
-async fn until_ready(served: &Served, expected: (u16, &str)) {
+pub async fn until_ready(served: &Served, expected: (u16, &str)) {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let (status, text) = ready(served).await;

@@ -104,7 +104,8 @@ async fn cancel(desk: &Desk, who: &Viewer, id: JobId, shutdown: &CancellationTok
         if error == AppError::NotFound {
             return;
         }
-        tracing::warn!(job = %id, %error, "the cancel of a request could not be recorded yet");
+        // Why was logged where it happened.
+        tracing::debug!(job = %id, "the cancel of a request could not be recorded yet");
         if shutdown.run_until_cancelled(sleep(AGAIN)).await.is_none() {
             return;
         }

@@ -23,5 +23,6 @@ pub mod stdio;
 mod tasks;
 mod tools;
 
+pub use generate::Ends;
 pub use handler::Recount;
 pub use principal::Principal;

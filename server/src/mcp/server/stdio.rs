@@ -17,13 +17,13 @@ use rmcp::{
 use std::{collections::HashMap, future::Future};
 use tokio_util::{either::Either, sync::CancellationToken};
 
-/// Serves until the client closes its end, or `shutdown`. What was asked before is then answered, as far as it is quick.
-pub async fn serve(desk: Desk, caller: Principal, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let ends = Ends { left: CancellationToken::new(), shutdown: shutdown.clone() };
+/// Serves until the client closes its end, which fires `ends.left`, or until `ends.shutdown`. What was asked before is then
+/// answered, if the client still reads.
+pub async fn serve(desk: Desk, caller: Principal, ends: Ends) -> anyhow::Result<()> {
     let (input, output) = stdio_pipes();
     let transport = Numbered::new(AsyncRwTransport::new_server(input, output), ends.left.clone());
     // The library fires its token itself when it ends, which is no shutdown of ours.
-    let stop = shutdown.child_token();
+    let stop = ends.shutdown.child_token();
     let running = match Box::pin(Recount::of(desk, caller, ends).serve_with_ct(transport, stop)).await {
         Ok(running) => running,
         // Whoever leaves before the first request has asked for nothing.
@@ -133,5 +133,91 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Numbered<T> {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.inner.close().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::model::{ClientJsonRpcMessage, ErrorData, ProgressNotification, ProgressNotificationParam, ServerJsonRpcMessage};
+    use serde_json::{Value, json};
+
+    /// What nothing is sent through.
+    fn numbered() -> Numbered<()> {
+        Numbered::new((), CancellationToken::new())
+    }
+
+    fn received(message: Value) -> ClientJsonRpcMessage {
+        serde_json::from_value(message).unwrap()
+    }
+
+    fn call(id: &Value) -> ClientJsonRpcMessage {
+        let params = json!({"name": "generate_report", "arguments": {}, "_meta": {"progressToken": "p"}});
+        received(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+    }
+
+    fn cancelled(id: &Value) -> ClientJsonRpcMessage {
+        received(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}))
+    }
+
+    fn number(message: &ClientJsonRpcMessage) -> RequestId {
+        let JsonRpcMessage::Request(request) = message else { panic!("{message:?}") };
+        request.id.clone()
+    }
+
+    fn answer(number: RequestId) -> ServerJsonRpcMessage {
+        JsonRpcMessage::error(ErrorData::internal_error("test", None), Some(number))
+    }
+
+    fn progress() -> ServerJsonRpcMessage {
+        let token = ProgressToken(RequestId::String("p".into()));
+        let progress = ProgressNotification::new(ProgressNotificationParam::new(token, 1.0));
+        JsonRpcMessage::notification(progress.into())
+    }
+
+    fn id(message: Option<ServerJsonRpcMessage>) -> Option<RequestId> {
+        match message? {
+            JsonRpcMessage::Error(error) => error.id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_answer_has_the_clients_id_and_comes_once() {
+        let mut line = numbered();
+        for client in [json!(7), json!("seven")] {
+            let message = call(&client);
+            let asked = number(&message);
+            let taken = number(&line.take_in(message));
+            assert_ne!(taken, asked);
+            assert_eq!(id(line.give_out(answer(taken.clone()))), Some(asked));
+            assert!(line.give_out(answer(taken)).is_none());
+        }
+        assert!(line.open.is_empty());
+    }
+
+    #[test]
+    fn nothing_more_is_sent_for_a_request_that_was_taken_back() {
+        let mut line = numbered();
+        let taken = number(&line.take_in(call(&json!(7))));
+        assert!(line.give_out(progress()).is_some());
+        let JsonRpcMessage::Notification(told) = line.take_in(cancelled(&json!(7))) else { panic!() };
+        let ClientNotification::CancelledNotification(told) = told.notification else { panic!() };
+        assert_eq!(told.params.request_id, Some(taken.clone()), "the library knows it by its number");
+        assert!(line.give_out(progress()).is_none());
+        assert!(line.give_out(answer(taken)).is_none());
+    }
+
+    #[test]
+    fn an_id_that_is_used_again_is_another_request() {
+        let mut line = numbered();
+        let first = number(&line.take_in(call(&json!(7))));
+        line.take_in(cancelled(&json!(7)));
+        let second = number(&line.take_in(call(&json!(7))));
+        assert!(line.give_out(answer(first)).is_none());
+        assert_eq!(id(line.give_out(answer(second))), Some(RequestId::Number(7)));
+        let JsonRpcMessage::Notification(told) = line.take_in(cancelled(&json!(7))) else { panic!() };
+        let ClientNotification::CancelledNotification(told) = told.notification else { panic!() };
+        assert_eq!(told.params.request_id, None, "a late one names nothing");
     }
 }

@@ -61,7 +61,8 @@ pub fn all() -> Vec<Tool> {
             "Make a monthly report and wait for it",
             "Does the same as start_report and waits until the report has ended, telling its progress. The report belongs to this \
              call: cancelling the call, or losing its connection, cancels the report. Prefer start_report where the call may be \
-             cut off by a time-out. With the same request_key a repeated call finds the same report and waits for it.",
+             cut off by a time-out; without a progress token nothing is heard of this call until its end. With the hold \"approval\" \
+             it waits for that person. With the same request_key a repeated call finds the same report and waits for it.",
         )
         .with_input_schema::<NewReport>()
         .with_output_schema::<ReportStatus>()
