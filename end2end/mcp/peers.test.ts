@@ -7,7 +7,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { ada, hasEnded, Site, until, type Job } from "./site.ts";
+import { ada, hasEnded, Site, toml, until, type Job } from "./site.ts";
 import { Wire } from "./wire.ts";
 
 const FILESYSTEM = installed("server-filesystem");
@@ -113,9 +113,7 @@ function sources(home: string, url: string): string {
 }
 
 function source(name: string, how: { command?: string[]; url?: string }, tool: string, given: object): string {
-  const toml = (pairs: object) => Object.entries(pairs).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
-  const call = ["[[sources.calls]]", ...toml({ tool }), `arguments = { ${toml(given).join(", ")} }`];
-  return ["[[sources]]", ...toml({ name, ...how }), ...call, ""].join("\n");
+  return ["[[sources]]", toml({ name, ...how }), "[[sources.calls]]", toml({ tool, arguments: given }), ""].join("\n");
 }
 
 /** A repository with one commit of May and one of June. */

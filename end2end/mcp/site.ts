@@ -129,13 +129,26 @@ export async function until<T>(read: () => T | Promise<T>, wished: (seen: T) => 
   }
 }
 
+/** The pairs as lines of TOML; JSON's strings, numbers and lists are written alike there, and null is not written at all. */
+export function toml(pairs: object): string {
+  const value = (given: unknown): string =>
+    given !== null && typeof given === "object" && !Array.isArray(given)
+      ? `{ ${assignments(given).join(", ")} }`
+      : JSON.stringify(given);
+  const assignments = (object: object) =>
+    Object.entries(object)
+      .filter(([, given]) => given !== null && given !== undefined)
+      .map(([key, given]) => `${JSON.stringify(key)} = ${value(given)}`);
+  return assignments(pairs).join("\n");
+}
+
 function sampleFolders(home: string): string {
   const lines: string[] = [];
   for (const [name, files] of Object.entries(SAMPLES)) {
     const folder = join(home, "documents", name);
     mkdirSync(folder, { recursive: true });
     for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
-    lines.push("[[sources]]", `name = ${JSON.stringify(name)}`, `path = ${JSON.stringify(folder)}`);
+    lines.push("[[sources]]", toml({ name, path: folder }));
   }
   return `${lines.join("\n")}\n`;
 }

@@ -10,7 +10,7 @@ use reqwest::Url;
 use rmcp::{
     ClientHandler, Peer, RoleClient,
     model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion},
-    service::{ClientLifecycleMode, ClientServiceExt, NotificationContext, RunningService},
+    service::{ClientLifecycleMode, ClientServiceExt, NotificationContext, RunningService, ServiceError},
     transport::{
         StreamableHttpClientTransport, async_rw::AsyncRwTransport, common::client_side_sse::NeverRetry,
         streamable_http_client::StreamableHttpClientTransportConfig,
@@ -83,7 +83,23 @@ impl Connection {
             }
         };
         let service = service.map_err(|error| Fault::of_opening(&error))?;
-        Ok(Self { service, process, progress, overflow, spent: false, deaf: false })
+        let connection = Self { service, process, progress, overflow, spent: false, deaf: false };
+        if !source.settings.wanted.calls.is_empty() {
+            connection.learn_headers().await?;
+        }
+        Ok(connection)
+    }
+
+    /// Lets rmcp see the schemas of the tools: they say which arguments a call repeats in its headers (SEP-2243), and a server
+    /// of this revision refuses a call over HTTP without them. One that does not tell its tools may still be called.
+    async fn learn_headers(&self) -> Result<(), Fault> {
+        if self.is_stdio() || !self.is_modern() {
+            return Ok(());
+        }
+        match self.peer().list_all_tools().await {
+            Ok(_) | Err(ServiceError::McpError(_)) => Ok(()),
+            Err(error) => Err((&error).into()),
+        }
     }
 
     pub(super) fn peer(&self) -> &Peer<RoleClient> {
