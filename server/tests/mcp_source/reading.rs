@@ -171,6 +171,13 @@ async fn a_server_that_cannot_be_asked_leaves_a_line() {
     let (_, documents) = run(&instance, source).await;
     assert!(labels(&documents)[0].contains("its program /no/such/program cannot be started"), "{documents:#?}");
 
+    let mut source = server.source(&["give"]);
+    if let server::mcp::client::Link::Stdio(program) = &mut source.settings.link {
+        program.path = "/bin/false".into();
+    }
+    let (_, documents) = run(&instance, source).await;
+    assert!(labels(&documents)[0].contains("its program ended before it spoke the protocol"), "{documents:#?}");
+
     let id = wiki_job(&instance).await;
     let worker = Running::start(instance.services());
     instance.wait_for_end(id).await;

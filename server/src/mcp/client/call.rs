@@ -107,17 +107,14 @@ impl Connection {
         let signal = CancelledNotificationParam::new(Some(handle.id.clone()), Some(reason.into()));
         let told = matches!(timeout(SIGNAL, self.peer().notify_cancelled(signal)).await, Ok(Ok(())));
         self.deaf = !told;
-        Ended::BrokenOff(
-            cause,
-            match (self.is_stdio(), told) {
-                (true, true) => Signal::Told,
-                (true, false) => Signal::NotTaken,
-                // rmcp keeps the notification to itself and closes the stream.
-                (false, _) if self.is_modern() => Signal::Closed,
-                (false, true) => Signal::ToldByPost,
-                (false, false) => Signal::NotTaken,
-            },
-        )
+        let signal = match told {
+            true if self.is_stdio() => Signal::Told,
+            // rmcp keeps the notification to itself and closes the stream.
+            true if self.is_modern() => Signal::Closed,
+            true => Signal::ToldByPost,
+            false => Signal::NotTaken,
+        };
+        Ended::BrokenOff(cause, signal)
     }
 
     fn received<E>(&mut self, answer: Result<Result<ServerResult, ServiceError>, E>) -> Result<Box<ServerResult>, Fault> {

@@ -82,7 +82,10 @@ impl Connection {
                 (client.serve_with_lifecycle(transport, lifecycle()).await, None)
             }
         };
-        let service = service.map_err(|error| Fault::of_opening(&error))?;
+        let service = service.map_err(|error| match Fault::of_opening(&error) {
+            Fault::Gone if process.is_some() => Fault::EndedAtOnce,
+            fault => fault,
+        })?;
         Ok(Self { service, process, progress, overflow, spent: false, deaf: false })
     }
 
@@ -155,10 +158,8 @@ struct Client {
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
-        let capabilities = match self.tasks {
-            true => ClientCapabilities::builder().enable_tasks().build(),
-            false => ClientCapabilities::default(),
-        };
+        let declared = ClientCapabilities::builder();
+        let capabilities = if self.tasks { declared.enable_tasks().build() } else { declared.build() };
         ClientConfig::new(capabilities, Implementation::new("recount", env!("CARGO_PKG_VERSION")))
     }
 

@@ -16,6 +16,10 @@ const MAX_SAID: usize = 300;
 pub enum Fault {
     #[error("its program {program} cannot be started: {why}")]
     NotStarted { program: String, why: String },
+    #[error(
+        "its program ended before it spoke the protocol; with RECOUNT_LOG=server=debug the log shows what it complains about"
+    )]
+    EndedAtOnce,
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
     #[error("it does not let Recount in; check bearer_token in the settings")]
