@@ -158,6 +158,22 @@ async fn another_job_of_the_same_source_goes_on() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_before_the_server_has_begun_to_speak_ends_its_program() {
+    let instance = Instance::new().await;
+    let server = McpServer::with(Transport::Stdio, json!({ "kind": "silent" })).await;
+    let id = wiki_job(&instance).await;
+    let worker = Running::start(services(&instance, server.source(&["give"])));
+    let started = server.until(|event| event["kind"] == "started").await;
+    let begun = Instant::now();
+    cancel(&instance, id).await;
+    assert_eq!(instance.wait_for_end(id).await.job.phase, Phase::Cancelled);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    server.gone(&started).await;
+    assert_eq!(states(&instance, id).await, [], "nothing was asked");
+    worker.stop().await;
+}
+
 /// A shutdown does not wait for the server, and the job is made from the beginning by the next worker.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_ends_the_call_and_the_job_resumes() {

@@ -133,6 +133,11 @@ impl Connection {
     }
 
     fn fault(&self, error: &ServiceError) -> Fault {
-        if self.overflow.load(Ordering::Relaxed) { Fault::TooLarge } else { error.into() }
+        match error.into() {
+            _ if self.overflow.load(Ordering::Relaxed) => Fault::TooLarge,
+            // A pipe that is broken.
+            Fault::Unreachable(_) if self.is_stdio() => Fault::Gone,
+            fault => fault,
+        }
     }
 }

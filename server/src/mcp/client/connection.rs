@@ -83,7 +83,7 @@ impl Connection {
             }
         };
         let service = service.map_err(|error| match Fault::of_opening(&error) {
-            Fault::Gone if process.is_some() => Fault::EndedAtOnce,
+            Fault::Gone | Fault::Unreachable(_) if process.is_some() => Fault::EndedAtOnce,
             fault => fault,
         })?;
         Ok(Self { service, process, progress, overflow, spent: false, deaf: false })

@@ -79,6 +79,7 @@ impl Fault {
         }
     }
 
+    /// The text of an error of HTTP names the address, that of what lies beneath it does not.
     fn of_transport(error: &(dyn Error + 'static)) -> Self {
         let mut next = Some(error);
         let mut innermost = error;
@@ -88,6 +89,7 @@ impl Fault {
                     StreamableHttpError::ResponseBodyTooLarge { .. } => return Self::TooLarge,
                     StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => return Self::NotLetIn,
                     StreamableHttpError::HttpStatus(status) => return Self::Unreachable(status.to_string()),
+                    StreamableHttpError::Client(error) => return Self::of_transport(error),
                     StreamableHttpError::UnexpectedEndOfStream | StreamableHttpError::TransportChannelClosed => {
                         return Self::Gone;
                     }
@@ -102,7 +104,11 @@ impl Fault {
             innermost = current;
             next = current.source();
         }
-        Self::Unreachable(Self::said(&innermost.to_string()))
+        Self::Unreachable(if innermost.is::<HttpError>() {
+            "the request failed".into()
+        } else {
+            Self::said(&innermost.to_string())
+        })
     }
 }
 
