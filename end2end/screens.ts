@@ -2,6 +2,7 @@
 import type { Page } from "@playwright/test";
 import { fileURLToPath } from "node:url";
 import { ada, admin, cancelButton, expect, fillIn, generate, headline, signIn, test } from "./fixtures.ts";
+import { restore } from "./support/restore.ts";
 
 const FOLDER = fileURLToPath(new URL("../target/screens/", import.meta.url));
 const THREE = ["ada@example.org", "bea@example.org", "cem@example.org"];
@@ -25,6 +26,19 @@ test.describe("without people", () => {
     await page.goto("/");
     await take(page, "set-up");
   });
+});
+
+test("restored", async ({ page, server }) => {
+  await signIn(page, ada);
+  const job = await generate(page, { hold: "Wait for my approval", title: "Team month" });
+  await expect(headline(page)).toHaveText("Report saved; email not sent yet");
+  await restore(server);
+  await page.goto(job);
+  await take(page, "job-restored");
+  await page.locator("summary", { hasText: "Go on" }).click();
+  await take(page, "job-restored-unfolded");
+  await page.goto("/jobs");
+  await take(page, "jobs-restored");
 });
 
 test.describe("collecting", () => {

@@ -1,34 +1,12 @@
 // A restored copy: what had not ended in the backup says so, and waits for a person.
-import { rmSync } from "node:fs";
-import { join } from "node:path";
 import { ada, cancelButton, expect, generate, headline, outbox, pressCancel, signIn, test } from "../fixtures.ts";
-import { onPostgres } from "../support/database.ts";
-import { command, type Recount } from "../support/recount.ts";
+import { restore } from "../support/restore.ts";
 
 const HELD = "Report saved; email not sent yet";
 const UNKNOWN = /It waits for a person\. This is a restored copy\. What happened to this report after (the backup of .*|this copy was made) is not known here: it may have been finished and e-mailed already\./;
 
 // The page follows the server; while that is away it says so.
 test.use({ tolerated: /Failed to fetch/ });
-
-/**
- * Backs the running server up, and puts the backup in the place of its database. PostgreSQL has programs of its own for that;
- * what is left to Recount is to set aside what is open.
- */
-async function restore(server: Recount): Promise<void> {
-  if (onPostgres) {
-    await server.kill("SIGTERM");
-    command(["set-aside", "--data", server.data]);
-    await server.start();
-    return;
-  }
-  const file = join(server.data, "..", "backup.sqlite3");
-  command(["backup", file, "--data", server.data]);
-  await server.kill("SIGKILL");
-  for (const ending of ["", "-wal", "-shm"]) rmSync(join(server.data, `recount.sqlite3${ending}`), { force: true });
-  command(["restore", file, "--data", server.data]);
-  await server.start();
-}
 
 test("a job that had not ended says what is not known, and goes on when somebody says so", async ({ page, server, otherDevice }) => {
   await signIn(page, ada);

@@ -154,6 +154,7 @@ mod program {
     mod backup;
     mod commands;
     mod machines;
+    mod plans;
     pub mod proof;
     mod serve;
     mod upgrade;

@@ -22,6 +22,7 @@ use anyhow::{Context, anyhow};
 use clap::{Parser, Subcommand};
 use std::{
     fs::DirBuilder,
+    io::IsTerminal,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -144,8 +145,9 @@ const LOG: &str = "info,sqlx_core::pool=error,sqlx::postgres::notice=warn,rmcp=e
 /// Logs to standard error; `RECOUNT_LOG` chooses what, in the syntax of `tracing-subscriber`.
 fn log(default: &str) {
     let filter = EnvFilter::try_from_env("RECOUNT_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let stderr = std::io::stderr;
     // A second subscriber is refused in tests that run several commands; the first one then stays.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(stderr().is_terminal()).with_writer(stderr).try_init();
 }
 
 /// The database's file in the data folder, unless it is somewhere else.

@@ -100,7 +100,8 @@ pub enum Mailing {
 /// How many effects are forgotten in one transaction: nobody's Cancel should wait for a clean-up.
 const FORGET_AT_ONCE: i64 = 200;
 
-/// The beginning of a query that needs the job `$1` with the mailings about it, and about those.
+/// The beginning of a query that needs the job `$1` with the mailings about it, and about those. What follows says `cross join`,
+/// which SQLite follows in the order in which it is written: it takes a family for as large as all jobs.
 macro_rules! with_family {
     ($rest:literal) => {
         concat!(
@@ -206,9 +207,9 @@ impl Store {
         }
         let busy: bool = within!(change.tx, conn => {
             sqlx::query_scalar(with_family!(
-                "select exists (select 1 from jobs join family on family.id = jobs.id where jobs.id <> $1 and finished_at is null)
-                     or exists (select 1 from effects join family on family.id = job_id
-                                where job_id <> $1 and outcome = 'unconfirmed')"
+                "select exists (select 1 from family cross join jobs where jobs.id = family.id and jobs.id <> $1 and finished_at is null)
+                     or exists (select 1 from family cross join effects
+                                where job_id = family.id and job_id <> $1 and outcome = 'unconfirmed')"
             ))
             .bind(id)
             .fetch_one(conn)
@@ -407,8 +408,8 @@ async fn written_to(tx: &mut Tx, record: &Record) -> Result<Vec<String>, StoreEr
     let id = record.row.id;
     let reached: Vec<String> = within!(*tx, conn => {
         sqlx::query_scalar(with_family!(
-            "select distinct target from effects join family on family.id = job_id
-             where kind = 'email' and outcome in ('in_doubt', 'done', 'unconfirmed') and (job_id = $1 or job_kind = 'second_copy')"
+            "select distinct target from family cross join effects
+             where job_id = family.id and kind = 'email' and outcome in ('in_doubt', 'done', 'unconfirmed') and (job_id = $1 or job_kind = 'second_copy')"
         ))
         .bind(id)
         .fetch_all(conn)

@@ -4,11 +4,13 @@
 //! driver. What truly differs is in the few named functions of this file: how a transaction begins, which rows it locks, whose
 //! clock decides about leases, and how other processes are told.
 
+mod lock;
 mod postgres;
 
 use super::StoreError;
 use crate::{bus::JobChanged, clock::Clock, id::JobId};
 use chrono::{DateTime, Utc};
+pub(super) use lock::Lock;
 use postgres::PgTx;
 pub(super) use postgres::{Borrowed, CHANNEL, bounded, listen};
 use sqlx::{
@@ -232,6 +234,17 @@ impl Db {
         }
     }
 
+    /// Tells the other processes of changes that are committed already. With SQLite they look for themselves.
+    pub async fn tell(&self, origin: Uuid, changes: impl Iterator<Item = &JobChanged>) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite { .. } => Ok(()),
+            Self::Postgres(pool) => {
+                let transaction = PgTx::begin(pool, "begin; set local synchronous_commit = off").await?;
+                transaction.commit(changes.map(|change| change.to_message(origin))).await
+            }
+        }
+    }
+
     /// Closes every connection; open transactions end first.
     pub async fn close(&self) {
         match self {
@@ -288,12 +301,11 @@ impl Tx {
         Ok(locked.is_some())
     }
 
-    /// Waits until no other transaction holds the lock with this name: for what has no row to lock (yet).
-    pub async fn lock(&mut self, name: Uuid) -> Result<(), sqlx::Error> {
+    /// Waits until no other transaction holds this lock.
+    pub async fn lock(&mut self, lock: Lock<'_>) -> Result<(), sqlx::Error> {
         if let Self::Postgres(_) = self {
-            let (high, low) = name.as_u64_pair();
-            let key = (high ^ low).cast_signed();
-            within!(*self, conn => sqlx::query("select pg_advisory_xact_lock($1)").bind(key).execute(conn).await.map(drop))?;
+            let number = lock.number();
+            within!(*self, conn => sqlx::query("select pg_advisory_xact_lock($1)").bind(number).execute(conn).await.map(drop))?;
         }
         Ok(())
     }

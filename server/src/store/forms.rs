@@ -6,7 +6,7 @@
 
 use super::{
     Store, StoreError,
-    db::{Tx, read, within},
+    db::{Lock, Tx, read, within},
     text::storable,
 };
 use crate::{
@@ -117,7 +117,7 @@ impl Store {
         }
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        tx.lock(key.0).await?;
+        tx.lock(Lock::Request(key)).await?;
         let known = match room(&mut tx, owner, key, upload.name, &upload.sha256).await? {
             Room::Free => None,
             Room::Known(id) => Some(Some(id)),
@@ -255,22 +255,41 @@ impl Store {
 
     /// Forgets forms, and the files of forms, that were left lying since before `before` and never became a job.
     pub async fn clean_drafts(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
-        let mut tx = self.db.begin().await?;
-        let stored: Vec<Option<String>> = within!(tx, conn => {
+        let requests: Vec<RequestKey> = read!(self.db, conn => {
             sqlx::query_scalar(
-                "delete from uploads where created_at < $1 and not exists
-                 (select 1 from jobs where jobs.owner_id = uploads.owner_id and jobs.request_key = uploads.request_key)
-                 returning stored_as",
+                "select distinct request_key from uploads where created_at < $1 and not exists
+                 (select 1 from jobs where jobs.owner_id = uploads.owner_id and jobs.request_key = uploads.request_key)",
             )
             .bind(before).fetch_all(conn).await
         })?;
+        let mut uploads = 0;
+        for request in requests {
+            uploads += self.clean_uploads(request, before).await?;
+        }
+        let mut tx = self.db.begin().await?;
         let drafts = within!(tx, conn => {
             sqlx::query("delete from drafts where updated_at < $1").bind(before).execute(conn).await.map(|done| done.rows_affected())
         })?;
         tx.commit().await?;
-        let uploads = u64::try_from(stored.len()).unwrap_or(u64::MAX);
-        self.remove_objects(stored.into_iter().flatten().collect()).await;
         Ok(uploads + drafts)
+    }
+
+    async fn clean_uploads(&self, request: RequestKey, before: DateTime<Utc>) -> Result<u64, StoreError> {
+        let mut tx = self.db.begin().await?;
+        // Its form may be sent just now: the job then gets its files, or finds none of them.
+        tx.lock(Lock::Request(request)).await?;
+        let stored: Vec<Option<String>> = within!(tx, conn => {
+            sqlx::query_scalar(
+                "delete from uploads where request_key = $1 and created_at < $2 and not exists
+                 (select 1 from jobs where jobs.owner_id = uploads.owner_id and jobs.request_key = uploads.request_key)
+                 returning stored_as",
+            )
+            .bind(request).bind(before).fetch_all(conn).await
+        })?;
+        tx.commit().await?;
+        let count = u64::try_from(stored.len()).unwrap_or(u64::MAX);
+        self.remove_objects(stored.into_iter().flatten().collect()).await;
+        Ok(count)
     }
 
     /// Removes what no row names from the file store, if it is older than `before`. That must be so long ago that no upload

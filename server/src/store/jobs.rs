@@ -3,7 +3,7 @@
 use super::{
     Store, StoreError,
     change::{About, insert_effect, remember},
-    db::{Tx, read, within},
+    db::{Lock, Tx, read, within},
     record::{Record, load},
     text::storable,
 };
@@ -91,7 +91,7 @@ impl Store {
         spec: &Spec,
     ) -> Result<(JobId, bool), StoreError> {
         let now = self.clock.now();
-        tx.lock(key.0).await?;
+        tx.lock(Lock::Request(key)).await?;
         let existing: Option<JobId> = within!(*tx, conn => {
             sqlx::query_scalar("select id from jobs where owner_id = $1 and request_key = $2")
                 .bind(owner)
@@ -252,15 +252,60 @@ impl Store {
         Ok(None)
     }
 
+    /// The oldest job that waits, as long as nobody is at the limit; whoever is may have any number of jobs in front of the
+    /// others, so that the next one is then looked for from person to person.
     async fn next_waiting(&self, terms: ClaimTerms, after: Option<JobId>) -> Result<Option<(JobId, UserId)>, StoreError> {
-        Ok(read!(self.db, conn => {
+        let oldest: Option<(JobId, UserId, i64)> = read!(self.db, conn => {
             sqlx::query_as(
-                "select id, owner_id from jobs
+                "select id, owner_id,
+                        (select count(*) from jobs as others where others.owner_id = jobs.owner_id and others.lease_owner is not null)
+                 from jobs
                  where finished_at is null and set_aside_at is null and (phase = 'queued' or (phase = 'running' and lease_owner is null))
                    and ($1 is null or id = $1) and ($2 is null or id > $2)
                    and not exists (select 1 from steps where steps.job_id = jobs.id and steps.kind = 'hold' and steps.state = 'running')
-                   and owner_id not in (select owner_id from jobs where lease_owner is not null group by owner_id having count(*) >= $3)
                  order by id limit 1",
+            )
+            .bind(terms.only).bind(after)
+            .fetch_optional(conn)
+            .await
+        })?;
+        match oldest {
+            Some((id, owner, at_work)) if at_work < terms.per_person() => Ok(Some((id, owner))),
+            Some(_) => self.next_waiting_of_others(terms, after).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The oldest job of those who are not at the limit.
+    async fn next_waiting_of_others(
+        &self,
+        terms: ClaimTerms,
+        after: Option<JobId>,
+    ) -> Result<Option<(JobId, UserId)>, StoreError> {
+        Ok(read!(self.db, conn => {
+            sqlx::query_as(
+                "with recursive people (owner_id) as (
+                     select (select owner_id from jobs where finished_at is null and lease_owner is null order by owner_id limit 1)
+                     union all
+                     select (select jobs.owner_id from jobs
+                             where finished_at is null and lease_owner is null and jobs.owner_id > people.owner_id
+                             order by jobs.owner_id limit 1)
+                     from people where people.owner_id is not null
+                 )
+                 select id, owner_id from (
+                     select owner_id,
+                            (select id from jobs
+                             where jobs.owner_id = people.owner_id and finished_at is null and lease_owner is null
+                               and set_aside_at is null and phase in ('queued', 'running')
+                               and ($1 is null or id = $1) and ($2 is null or id > $2)
+                               and not exists
+                                   (select 1 from steps where steps.job_id = jobs.id and steps.kind = 'hold' and steps.state = 'running')
+                             order by id limit 1) as id
+                     from people
+                     where owner_id is not null
+                       and (select count(*) from jobs where jobs.owner_id = people.owner_id and lease_owner is not null) < $3
+                 ) as heads
+                 where id is not null order by id limit 1",
             )
             .bind(terms.only).bind(after).bind(terms.per_person())
             .fetch_optional(conn)
@@ -279,7 +324,7 @@ impl Store {
     ) -> Result<Option<Claim>, StoreError> {
         if terms.per_person.is_some() {
             // Counted again while nobody else takes a job of the same person.
-            tx.lock(owner.0).await?;
+            tx.lock(Lock::AtWork(owner)).await?;
             let at_work: i64 = within!(tx, conn => {
                 sqlx::query_scalar("select count(*) from jobs where owner_id = $1 and lease_owner is not null")
                     .bind(owner).fetch_one(conn).await
@@ -340,7 +385,7 @@ impl Store {
     pub async fn expired_leases(&self) -> Result<Vec<JobId>, StoreError> {
         let now = self.db.lease_time(&*self.clock).await?;
         Ok(read!(self.db, conn => {
-            sqlx::query_scalar("select id from jobs where lease_expires_at < $1 order by id")
+            sqlx::query_scalar("select id from jobs where lease_expires_at < $1 order by lease_expires_at")
                 .bind(now).fetch_all(conn).await
         })?)
     }
@@ -381,7 +426,7 @@ impl Store {
     pub async fn end_due_holds(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         let ids: Vec<JobId> = read!(self.db, conn => {
-            sqlx::query_scalar("select id from jobs where hold_until <= $1 and finished_at is null and set_aside_at is null order by id")
+            sqlx::query_scalar("select id from jobs where hold_until <= $1 and finished_at is null and set_aside_at is null order by hold_until")
                 .bind(now).fetch_all(conn).await
         })?;
         for id in ids {

@@ -1,8 +1,10 @@
 //! Between processes: changes that this one commits are told to the others, and theirs are announced here.
 //!
-//! PostgreSQL passes messages on (LISTEN and NOTIFY), from within the transaction, so that a message is sent if and only if the
-//! change is committed. With SQLite a counter in the file's header tells that somebody has written. Either is only a
-//! hint: whoever waits for a change also looks for himself from time to time, since a message can be lost.
+//! PostgreSQL passes messages on (LISTEN and NOTIFY). Those about what may start or stop somebody are sent from within the
+//! transaction, so that they are sent if and only if the change is committed. But commits with messages wait for each other, one
+//! at a time for the whole server, each for its disk. So those about a job that goes on, by far the most, which only pages
+//! follow, are gathered and sent a moment later. With SQLite a counter in the file's header tells that somebody has written. All
+//! of that is only a hint: whoever waits for a change also looks for himself from time to time, since a message can be lost.
 
 use super::{
     Store, StoreError,
@@ -14,8 +16,11 @@ use crate::{
     id::JobId,
 };
 use sqlx::{Executor, Sqlite, SqlitePool, pool::PoolConnection, postgres::PgPool};
-use std::{collections::HashMap, time::Duration};
-use tokio::time::{sleep, timeout};
+use std::{collections::HashMap, convert::Infallible, time::Duration};
+use tokio::{
+    sync::broadcast::{self, error::RecvError},
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -25,6 +30,10 @@ const LOOK: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(15);
 /// How long it may take to answer then.
 const ANSWER: Duration = Duration::from_secs(5);
+/// How long messages about jobs that go on are gathered: less than a person notices.
+const GATHER: Duration = Duration::from_millis(50);
+/// How many of them may be unsent; what is over that is lost.
+const UNSENT: usize = 1024;
 
 /// Commits changes and tells of them.
 #[derive(Debug, Clone)]
@@ -32,20 +41,28 @@ pub(super) struct Announcer {
     pub(super) bus: Bus,
     /// Names this process, which needs no message about what it has done itself.
     origin: Uuid,
+    /// Takes what is to be told a moment later. It has a receiver while somebody relays.
+    later: broadcast::Sender<JobChanged>,
 }
 
 impl Default for Announcer {
     fn default() -> Self {
-        Self { bus: Bus::default(), origin: Uuid::new_v4() }
+        Self { bus: Bus::default(), origin: Uuid::new_v4(), later: broadcast::Sender::new(UNSENT) }
     }
 }
 
 impl Announcer {
     /// Commits a transaction and tells everybody which jobs it has changed.
     pub(super) async fn commit(&self, tx: Tx, changes: &[JobChanged]) -> Result<(), sqlx::Error> {
-        tx.commit_and_tell(self.origin, changes).await?;
+        let is_relayed = self.later.receiver_count() > 0;
+        let (later, now): (Vec<JobChanged>, _) = changes.iter().partition(|change| is_relayed && change.goes_on);
+        tx.commit_and_tell(self.origin, &now).await?;
         for &change in changes {
             self.bus.publish(News::Job(change));
+        }
+        for change in later {
+            // An error says that the relay has ended just now: a hint is lost.
+            let _ = self.later.send(change);
         }
         Ok(())
     }
@@ -66,7 +83,10 @@ impl Store {
             loop {
                 let Err(error) = match &self.db {
                     Db::Sqlite { reader, .. } => self.follow_file(reader).await,
-                    Db::Postgres(pool) => self.listen(pool).await,
+                    Db::Postgres(pool) => tokio::select! {
+                        ended = Box::pin(self.listen(pool)) => ended,
+                        ended = Box::pin(self.tell()) => ended,
+                    },
                 };
                 complain("changes by other processes are noticed late for now", &error);
                 self.announcer.bus.publish(News::Anything);
@@ -76,7 +96,25 @@ impl Store {
         .await;
     }
 
-    async fn listen(&self, pool: &PgPool) -> Result<std::convert::Infallible, StoreError> {
+    /// Tells other processes of this one's jobs that go on: of each job the latest change.
+    async fn tell(&self) -> Result<Infallible, StoreError> {
+        let mut later = self.announcer.later.subscribe();
+        loop {
+            let mut latest = HashMap::new();
+            match later.recv().await {
+                Ok(change) => latest.insert(change.id, change),
+                Err(RecvError::Lagged(_)) => continue,
+                Err(RecvError::Closed) => std::future::pending().await,
+            };
+            sleep(GATHER).await;
+            while let Ok(change) = later.try_recv() {
+                latest.insert(change.id, change);
+            }
+            self.db.tell(self.announcer.origin, latest.values()).await?;
+        }
+    }
+
+    async fn listen(&self, pool: &PgPool) -> Result<Infallible, StoreError> {
         let mut listener = listen(pool, CHANNEL).await?;
         // What was said before is past.
         self.announcer.bus.publish(News::Anything);
@@ -94,7 +132,7 @@ impl Store {
         }
     }
 
-    async fn follow_file(&self, reader: &SqlitePool) -> Result<std::convert::Infallible, StoreError> {
+    async fn follow_file(&self, reader: &SqlitePool) -> Result<Infallible, StoreError> {
         let mut watcher = reader.acquire().await?;
         let mut seen = data_version(&mut watcher).await?;
         let mut told: HashMap<JobId, i64> = HashMap::new();

@@ -7,16 +7,12 @@
 
 use super::{
     Store, StoreError,
-    db::{Tx, read, within},
+    db::{Lock, Tx, read, within},
     record::load,
 };
 use crate::{bus::JobChanged, id::JobId};
 use app::contract::Refusal;
 use chrono::{DateTime, Utc};
-use uuid::Uuid;
-
-/// The lock under which one of several processes sets aside.
-const SETTING_ASIDE: Uuid = Uuid::from_u128(2);
 
 /// Whether this is a backup that nobody has opened.
 pub(super) const IS_MARKED: &str = "select exists (select 1 from restores where restored_at is null)";
@@ -30,7 +26,7 @@ impl Store {
             return Ok(());
         }
         let mut tx = self.db.begin().await?;
-        tx.lock(SETTING_ASIDE).await?;
+        tx.lock(Lock::SettingAside).await?;
         // Read again under the lock: another process may have opened it at the same time, and work in it by now.
         let copied: bool = within!(tx, conn => sqlx::query_scalar(IS_MARKED).fetch_one(conn).await)?;
         if copied {

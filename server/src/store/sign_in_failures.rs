@@ -1,12 +1,14 @@
 //! The failed sign-ins of the last minutes, in the database, so that a restart does not forgive them.
 
-use super::{Store, StoreError, db::within};
+use super::{
+    Store, StoreError,
+    db::{Lock, within},
+};
 use crate::people::{
     EmailAddress,
     throttle::{Admission, WINDOW, admission},
 };
 use chrono::{DateTime, Utc};
-use uuid::Uuid;
 
 impl Store {
     /// Decides whether a sign-in may be tried, and counts it as a failure until it turns out to be none.
@@ -14,7 +16,7 @@ impl Store {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         // Guesses at the same time would otherwise all find the same count.
-        tx.lock(Uuid::new_v5(&Uuid::NAMESPACE_URL, account.as_str().as_bytes())).await?;
+        tx.lock(Lock::SignIn(account)).await?;
         // Of all accounts: names that do not exist must not pile up.
         within!(tx, conn => {
             sqlx::query("delete from sign_in_failures where at <= $1").bind(now - WINDOW).execute(conn).await.map(drop)

@@ -2,7 +2,7 @@
 
 use super::{
     Store, StoreError,
-    db::{read, within},
+    db::{Lock, read, within},
     error::one_row,
 };
 use crate::{
@@ -15,10 +15,6 @@ use crate::{
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use sqlx::FromRow;
-use uuid::Uuid;
-
-/// The lock that the first account is made under.
-const FIRST_USER: Uuid = Uuid::from_u128(1);
 
 /// A person. The password's hash is not part of it; only [`Store::credentials`] reads that.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +91,7 @@ impl Store {
     pub async fn create_first_user(&self, email: &EmailAddress, password: &PasswordHash) -> Result<Option<UserId>, StoreError> {
         let (id, now) = (UserId::new(), self.clock.now());
         let mut tx = self.db.begin().await?;
-        tx.lock(FIRST_USER).await?;
+        tx.lock(Lock::FirstUser).await?;
         let users: i64 = within!(tx, conn => sqlx::query_scalar("select count(*) from users where password_hash <> $1").bind(UNUSABLE).fetch_one(conn).await)?;
         if users > 0 {
             return Ok(None);

@@ -181,17 +181,28 @@ async fn a_storm_of_a_thousand_cancels_leaves_nothing_behind() {
 /// The answer to a request that was taken back must not be taken for the one to a later request with the same id.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_that_is_used_again_gets_its_own_answer() {
-    let smtp = Server::start(Script { rcpt: Hang, ..Script::default() });
+    let smtp = Server::start_each(vec![
+        Script { rcpt: Hang, ..Script::default() },
+        Script { dot: Hold(b"250 ok\r\n"), ..Script::default() },
+    ]);
     let home = with_mail(&smtp).await;
     let mut stdio = Stdio::start(&home, ADA);
     let id = stdio.begin("generate_report", &june("one"), PROGRESS);
     smtp.reached().await;
+    let first = stdio.newest().await;
     stdio.cancel(id);
-    stdio.write(&call(id, "list_sources", &json!({}), Declared::default()));
+    let mut arguments = june("two");
+    arguments["recipients"] = json!(["anna@example.org"]);
+    stdio.write(&call(id, "generate_report", &arguments, PROGRESS));
+    // The first call comes to its end while the second one is open.
+    assert_eq!(stdio.end_of(&first).await["phase"], "cancelled");
+    smtp.reached().await;
+    assert_eq!(answers(&stdio.seen(), id).count(), 0);
+    smtp.release();
     let answer = stdio.answer(id).await;
-    assert!(answer["result"]["structuredContent"]["sources"].is_array(), "{answer}");
-    let job = stdio.newest().await;
-    stdio.end_of(&job).await;
+    let report = &answer["result"]["structuredContent"];
+    assert_ne!(report["job_id"], first.as_str(), "{answer}");
+    assert_eq!(report["headline"], "Report saved; email accepted by the mail service", "{answer}");
     stdio.leave();
     assert_eq!(answers(&stdio.ended().await.1, id).count(), 1);
 }

@@ -7,9 +7,11 @@ use app::contract::{Phase, headline};
 use serde_json::json;
 use server::{id::JobId, mcp::client::ServerSource, store::CallState};
 
+use tokio::time::timeout;
+
 use super::{services, wiki_job};
 use crate::support::{
-    instance::Instance,
+    instance::{Instance, PATIENCE},
     mcp_server::{BOTH, McpServer, Transport},
     worker::Running,
 };
@@ -114,11 +116,12 @@ async fn a_program_that_reads_no_more_is_killed() {
     let id = wiki_job(&instance).await;
     let worker = Running::start(services(&instance, source));
     let started = server.until(|event| event["kind"] == "started").await;
-    let mut calls = Vec::new();
-    while calls.is_empty() {
-        calls = instance.store.mcp_calls(id).await.unwrap();
-        tokio::task::yield_now().await;
-    }
+    let begun = async {
+        while instance.store.mcp_calls(id).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, begun).await.expect("the call begins");
     cancel(&instance, id).await;
     let record = instance.wait_for_end(id).await;
     assert_eq!(record.job.phase, Phase::Cancelled);

@@ -8,9 +8,11 @@ use server::{
     store::{CallRecord, CallState},
 };
 
+use tokio::time::timeout;
+
 use super::{services, wiki_job};
 use crate::support::{
-    instance::Instance,
+    instance::{Instance, PATIENCE},
     mcp_server::{BOTH, McpServer, Transport, taking_tasks, within},
     worker::Running,
 };
@@ -31,9 +33,12 @@ async fn created(server: &McpServer) -> String {
 
 /// Waits until the job's call has this task on record.
 async fn kept(instance: &Instance, id: JobId) {
-    while !instance.store.mcp_calls(id).await.unwrap().first().is_some_and(|call| call.task_id.is_some()) {
-        tokio::task::yield_now().await;
-    }
+    let on_record = async {
+        while !instance.store.mcp_calls(id).await.unwrap().first().is_some_and(|call| call.task_id.is_some()) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, on_record).await.expect("the handle is written down");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,11 +197,13 @@ async fn a_task_that_outlives_its_job_is_cancelled_by_the_sweep() {
     let worker = Running::start(services(&instance, source));
     server.asked("tasks/cancel").await;
     let said = "The task that Wiki had been given: cancelled".to_owned();
-    let history = async || instance.history(id).await;
     let mut bus = instance.store.bus().subscribe();
-    while !history().await.contains(&said) {
-        server::bus::changed(&mut bus, id).await;
-    }
+    let told = async {
+        while !instance.history(id).await.contains(&said) {
+            server::bus::changed(&mut bus, id).await;
+        }
+    };
+    timeout(PATIENCE, told).await.expect("the sweep says what it saw");
     let call = only_call(&instance, id).await;
     assert_eq!((call.state, call.task_status.as_deref(), call.task_ended), (CallState::Abandoned, Some("cancelled"), true));
     worker.stop().await;

@@ -155,12 +155,13 @@ class Server:
                 refuse(-32602, "there is no such task")
                 return
             if method == "tasks/cancel":
-                task["cancelled"], task["looks"] = True, 0
+                if not task["cancelled"]:
+                    task["cancelled"], task["looks"] = True, 0
                 answer({})
                 return
             task["looks"] += 1
             name, looks, cancelled = task["name"], task["looks"], task["cancelled"]
-        result = {"result": {"content": [{"type": "text", "text": "The council approved 140,000 dollars."}]}}
+        result = {"result": {"content": [{"type": "text", "text": "The council met in June. It approved 140,000 dollars for the library."}]}}
         if (name == "task_completes" and looks >= 3) or (name == "task_waits" and self.released):
             answer({**self.wire(task, "completed"), **result})
         elif name == "task_fails":

@@ -91,6 +91,12 @@ impl Pages {
         jobs["jobs"][0]["id"].as_str().map(str::to_owned)
     }
 
+    /// Asks for a page or for something of the API; it must be there.
+    pub async fn get(&self, token: &str, path: &str) {
+        let request = self.client.get(format!("{}{path}", self.url)).bearer_auth(token).timeout(PATIENCE);
+        assert_eq!(request.send().await.expect("the server answers").status(), 200, "{path}");
+    }
+
     /// The sentence on the job's page.
     pub async fn headline_on_page(&self, token: &str, id: &str) -> String {
         let request = self.client.get(format!("{}/jobs/{id}", self.url)).bearer_auth(token).header("accept", "text/html");

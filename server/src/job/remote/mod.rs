@@ -87,20 +87,18 @@ impl<'a> Conversation<'a> {
             return Ok(Err(fault));
         }
         let (start, number) = (Instant::now(), self.begin(&new).await?);
+        let takes_tasks = self.connection.as_ref().is_some_and(Connection::offers_tasks);
         match self.send(request).await {
-            Ended::Answered(answer) if matches!(*answer, ServerResult::CreateTaskResult(_)) => {
-                let ServerResult::CreateTaskResult(created) = *answer else { return Ok(Err(unexpected(&answer))) };
+            Ended::Answered(ref answer) if takes_tasks && let ServerResult::CreateTaskResult(created) = &**answer => {
                 self.follow(number, &created.task, start).await
             }
-            Ended::Late(cause, Ok(answer)) if matches!(*answer, ServerResult::CreateTaskResult(_)) => {
-                let ServerResult::CreateTaskResult(created) = *answer else { return Ok(Err(unexpected(&answer))) };
+            Ended::Late(cause, Ok(ref answer)) if let ServerResult::CreateTaskResult(created) = &**answer => {
                 self.follow_late(number, &created.task, cause, start).await
             }
             ended => Ok(self.conclude(number, ended).await?.and_then(|answer| match answer {
                 ServerResult::CallToolResult(result) => Ok(result),
                 // A tool may have nothing to say.
                 ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_) => Ok(CallToolResult::default()),
-                ServerResult::InputRequiredResult(_) => Err(Fault::AsksForInput),
                 other => Err(unexpected(&other)),
             })),
         }

@@ -33,8 +33,11 @@ const CONNECTIONS: u32 = 10;
 /// The channel on which processes tell each other of changes.
 pub const CHANNEL: &str = "recount_jobs";
 
-/// The session's settings: nobody waits long for a lock, and whoever vanishes in the middle of a transaction loses it soon.
-const SESSION: [(&str, &str); 4] = [
+/// The session's settings: nobody waits long for a lock, and whoever vanishes in the middle of a transaction loses it soon. All
+/// queries want few rows in the order of an index; a bitmap scan would read all that there are and sort them, and PostgreSQL
+/// prefers it while it does not know yet that the queue has grown.
+const SESSION: [(&str, &str); 5] = [
+    ("enable_bitmapscan", "off"),
     ("statement_timeout", "8s"),
     ("lock_timeout", "6s"),
     ("idle_in_transaction_session_timeout", "5s"),
