@@ -8,17 +8,22 @@ interface Call {
 }
 
 /** The tools of the suite's servers, where a scenario does not say itself which to call. */
-const CALLS: Record<string, Call> = {
-  tools_call: { name: "add_numbers", arguments: { a: 5, b: 3 } },
-  "http-standard-headers": { name: "test_headers" },
-  "http-invalid-tool-headers": { name: "valid_tool", arguments: { region: "us-west1" } },
-  "json-schema-ref-no-deref": { name: "lookup_user", arguments: { id: "ada" } },
+const CALLS: Record<string, Call[]> = {
+  tools_call: [{ name: "add_numbers", arguments: { a: 5, b: 3 } }],
+  "http-standard-headers": [{ name: "test_headers" }],
+  "http-invalid-tool-headers": [{ name: "valid_tool", arguments: { region: "us-west1" } }],
+  "json-schema-ref-no-deref": [{ name: "lookup_user", arguments: { id: "ada" } }],
+  "sep-2322-client-request-state": [
+    { name: "test_mrtr_echo_state" },
+    { name: "test_mrtr_unrelated" },
+    { name: "test_mrtr_no_result_type" },
+  ],
 };
 
 const url = process.argv.at(-1);
 const usual = CALLS[process.env["MCP_CONFORMANCE_SCENARIO"] ?? ""];
 const told: { toolCalls?: Call[] } = JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}");
-const calls = told.toolCalls ?? (usual ? [usual] : []);
+const calls = told.toolCalls ?? usual ?? [];
 const lines = calls.map((call) => ["[[sources.calls]]", toml({ tool: call.name, arguments: call.arguments ?? {} })]);
 const source = ["[[sources]]", toml({ name: "Suite", url, resources: true }), ...lines.flat(), ""].join("\n");
 

@@ -75,7 +75,8 @@ async fn over_http_the_answer_is_closed_and_nothing_is_posted() {
             .filter(|event| event["kind"] == "got")
             .map(|event| event["message"]["method"].clone())
             .collect();
-        assert_eq!(methods, ["server/discover", "tools/call"], "{tool}");
+        // The list of tools says which arguments a call repeats in its headers.
+        assert_eq!(methods, ["server/discover", "tools/list", "tools/call"], "{tool}");
         assert_eq!(states(&instance, id).await, [CallState::Cancelled]);
         assert!(instance.history(id).await.contains(&"Closed the answer of Wiki".to_owned()));
     }
