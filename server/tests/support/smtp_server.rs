@@ -17,11 +17,12 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
     net::{TcpSocket, TcpStream},
     sync::{Semaphore, watch},
+    time::timeout,
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::sync::CancellationToken;
 
-use super::gate::Door;
+use super::{gate::Door, instance::PATIENCE};
 
 /// What the server does instead of, or as, its reply.
 #[derive(Clone, Debug)]
@@ -192,7 +193,8 @@ impl Server {
 
     /// Waits until a session has come to its [`Act::Hang`], [`Act::Freeze`] or [`Act::Hold`].
     pub async fn reached(&self) {
-        self.seen.reached.acquire().await.expect("open").forget();
+        let session = timeout(PATIENCE, self.seen.reached.acquire()).await;
+        session.expect("a session comes there").expect("open").forget();
     }
 
     /// Lets one held reply go.
