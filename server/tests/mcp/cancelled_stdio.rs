@@ -1,6 +1,7 @@
 //! A request that is taken back on standard streams: by `notifications/cancelled`, and then not another byte about it.
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::{
     program::proof::{
@@ -8,6 +9,7 @@ use crate::{
         world::{Channel, People, World},
     },
     support::{
+        instance::PATIENCE,
         mcp::{
             Declared, PROGRESS, call, june,
             stdio::{Stdio, answers},
@@ -196,7 +198,7 @@ async fn an_id_that_is_used_again_gets_its_own_answer() {
     stdio.write(&call(id, "generate_report", &arguments, PROGRESS));
     // The first call comes to its end while the second one is open.
     assert_eq!(stdio.end_of(&first).await["phase"], "cancelled");
-    smtp.reached().await;
+    timeout(PATIENCE, smtp.reached()).await.expect("the second report goes on to its e-mail");
     assert_eq!(answers(&stdio.seen(), id).count(), 0);
     smtp.release();
     let answer = stdio.answer(id).await;
