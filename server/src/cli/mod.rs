@@ -138,9 +138,9 @@ impl Cli {
     }
 }
 
-/// What servers log. The pool would complain about each of its connections when the database goes, and the protocol's library
-/// tells of every request.
-const LOG: &str = "info,sqlx_core::pool=error,sqlx::postgres::notice=warn,rmcp=error";
+/// What servers log. The pool would complain about each of its connections when the database goes; rmcp tells of each one that
+/// begins or ends, and names addresses, which may hold secrets.
+const LOG: &str = "info,sqlx_core::pool=error,sqlx::postgres::notice=warn,rmcp=off";
 
 /// Logs to standard error; `RECOUNT_LOG` chooses what, in the syntax of `tracing-subscriber`.
 fn log(default: &str) {

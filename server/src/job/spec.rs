@@ -114,3 +114,26 @@ pub fn job_title(kind: JobKind, title: &str, month: Month) -> String {
 pub fn full_title(title: &str, month: Month) -> String {
     if title.is_empty() { month.title() } else { format!("{title}, {}", month.title()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{from_str, to_string};
+
+    #[test]
+    fn a_source_of_an_earlier_version_is_still_read() {
+        let earlier =
+            r#"{"id":"minutes","name":"Minutes","place":{"folder":{"name":"Minutes","root":"/srv/minutes"},"inside":"2026"}}"#;
+        let source: SourceSpec = from_str(earlier).unwrap();
+        assert!(matches!(&source.place, SourcePlace::Files(place) if place.inside().as_os_str() == "2026"), "{source:?}");
+        assert_eq!(to_string(&source).unwrap(), earlier);
+    }
+
+    #[test]
+    fn an_order_names_a_server_and_nothing_else_of_it() {
+        let source = SourceSpec { id: "wiki".into(), name: "Wiki".into(), place: SourcePlace::Server { server: "wiki".into() } };
+        let text = to_string(&source).unwrap();
+        assert_eq!(text, r#"{"id":"wiki","name":"Wiki","place":{"server":"wiki"}}"#);
+        assert_eq!(from_str::<SourceSpec>(&text).unwrap(), source);
+    }
+}

@@ -7,12 +7,12 @@ use crate::support::{
     program::{Home, Served},
 };
 
-/// Settings with the server as the source "Wiki" and one call.
-fn settings(home: &Home, server: &McpServer, transport: Transport, tool: &str) {
+/// Settings with the wiki as the source "Wiki" and one call.
+fn settings(home: &Home, wiki: &McpServer, transport: Transport, tool: &str) {
     let link = match transport {
-        Transport::Http => format!("url = {:?}\nbearer_token = \"s3cret\"\ntasks = true", server.url()),
+        Transport::Http => format!("url = {:?}\nbearer_token = \"s3cret\"\ntasks = true", wiki.url()),
         Transport::Stdio => {
-            format!("command = {}\nenv = {{ WIKI_Token = \"s3cret\" }}", serde_json::to_string(&server.command()).unwrap())
+            format!("command = {}\nenv = {{ WIKI_Token = \"s3cret\" }}", serde_json::to_string(&wiki.command()).unwrap())
         }
     };
     home.settings(&format!(
@@ -34,8 +34,8 @@ async fn order(served: &Served, token: &str, key: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_is_made_from_a_program_in_the_settings_and_nothing_shows_its_secret() {
     let home = Home::new();
-    let server = McpServer::start(Transport::Stdio).await;
-    settings(&home, &server, Transport::Stdio, "give");
+    let wiki = McpServer::start(Transport::Stdio).await;
+    settings(&home, &wiki, Transport::Stdio, "give");
     let token = home.token("ada@example.org").await;
     let served = home.serve(&[]).await;
     let browser = served.browser().await;
@@ -45,9 +45,9 @@ async fn a_report_is_made_from_a_program_in_the_settings_and_nothing_shows_its_s
     let id = order(&served, &token, "0198f0c0-0000-7000-8000-000000000001").await;
     let end = served.end_of(&token, &id).await;
     assert_eq!(end["phase"], "finished", "{end}");
-    let started = server.until(|event| event["kind"] == "started").await;
+    let started = wiki.until(|event| event["kind"] == "started").await;
     assert_eq!(started["environment"]["WIKI_Token"], "s3cret");
-    server.gone(&started).await;
+    wiki.gone(&started).await;
     assert!(!end.to_string().contains("s3cret") && !form.contains("s3cret"));
     assert!(!served.log().join("\n").contains("s3cret"));
     served.terminate().await;
@@ -57,34 +57,34 @@ async fn a_report_is_made_from_a_program_in_the_settings_and_nothing_shows_its_s
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_does_not_outlive_a_killed_recount() {
     let home = Home::new();
-    let server = McpServer::start(Transport::Stdio).await;
-    settings(&home, &server, Transport::Stdio, "hold");
+    let wiki = McpServer::start(Transport::Stdio).await;
+    settings(&home, &wiki, Transport::Stdio, "hold");
     let token = home.token("ada@example.org").await;
     let served = home.serve(&[]).await;
     order(&served, &token, "0198f0c0-0000-7000-8000-000000000002").await;
-    let call = server.until(|event| event["message"]["method"] == "tools/call").await;
+    let call = wiki.until(|event| event["message"]["method"] == "tools/call").await;
     served.kill().await;
-    server.gone(&call).await;
+    wiki.gone(&call).await;
 }
 
 /// The task goes on elsewhere while nobody runs; the job takes it up again instead of asking twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_was_open_at_a_kill_is_taken_up_again() {
     let home = Home::new();
-    let server = McpServer::start(Transport::Http).await;
-    settings(&home, &server, Transport::Http, "task_waits");
+    let wiki = McpServer::start(Transport::Http).await;
+    settings(&home, &wiki, Transport::Http, "task_waits");
     let token = home.token("ada@example.org").await;
     let served = home.serve(&[]).await;
     let id = order(&served, &token, "0198f0c0-0000-7000-8000-000000000003").await;
     // A look at the task comes after its handle is on record.
-    server.asked("tasks/get").await;
+    wiki.asked("tasks/get").await;
     served.kill().await;
-    server.release().await;
+    wiki.release().await;
     let served = home.serve(&[]).await;
     let end = served.end_of(&token, &id).await;
     assert_eq!(end["phase"], "finished", "{end}");
-    assert_eq!(server.received("tools/call").len(), 1);
-    assert_eq!(server.received("tasks/cancel").len(), 0);
+    assert_eq!(wiki.received("tools/call").len(), 1);
+    assert_eq!(wiki.received("tasks/cancel").len(), 0);
     served.terminate().await;
 }
 
@@ -92,20 +92,20 @@ async fn a_task_that_was_open_at_a_kill_is_taken_up_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_whose_job_ends_by_recovery_is_cancelled() {
     let home = Home::new();
-    let server = McpServer::start(Transport::Http).await;
-    settings(&home, &server, Transport::Http, "task_endless");
+    let wiki = McpServer::start(Transport::Http).await;
+    settings(&home, &wiki, Transport::Http, "task_endless");
     let token = home.token("ada@example.org").await;
     let served = home.serve(&[]).await;
     let id = order(&served, &token, "0198f0c0-0000-7000-8000-000000000004").await;
-    server.asked("tasks/get").await;
+    wiki.asked("tasks/get").await;
     served.cancel(&token, &id).await;
-    server.asked("tasks/cancel").await;
+    wiki.asked("tasks/cancel").await;
     served.kill().await;
-    let before = server.received("tasks/cancel").len();
+    let before = wiki.received("tasks/cancel").len();
     let served = home.serve(&[]).await;
     let end = served.end_of(&token, &id).await;
     assert_eq!(end["phase"], "cancelled", "{end}");
-    server.until(|_| server.received("tasks/cancel").len() > before).await;
-    assert_eq!(server.received("tools/call").len(), 1);
+    wiki.asked_times("tasks/cancel", before + 1).await;
+    assert_eq!(wiki.received("tools/call").len(), 1);
     served.terminate().await;
 }

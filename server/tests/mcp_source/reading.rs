@@ -171,6 +171,23 @@ async fn a_server_that_cannot_be_asked_leaves_a_line() {
     let (_, documents) = run(&instance, source).await;
     assert!(labels(&documents)[0].contains("its program /no/such/program cannot be started"), "{documents:#?}");
 
+    let mut source = server.source(&["give"]);
+    if let server::mcp::client::Link::Stdio(program) = &mut source.settings.link {
+        program.path = "/bin/false".into();
+    }
+    let (_, documents) = run(&instance, source).await;
+    assert!(labels(&documents)[0].contains("its program ended before it spoke the protocol"), "{documents:#?}");
+
+    let elsewhere = McpServer::start(Transport::Http).await;
+    let mut source = elsewhere.source(&["give"]);
+    drop(elsewhere);
+    if let server::mcp::client::Link::Http { url, .. } = &mut source.settings.link {
+        url.set_query(Some("key=s3cret"));
+    }
+    let (_, documents) = run(&instance, source).await;
+    let line = labels(&documents).remove(0);
+    assert!(line.starts_with("give: Unreadable: it cannot be reached: Connection refused"), "{line}");
+
     let id = wiki_job(&instance).await;
     let worker = Running::start(instance.services());
     instance.wait_for_end(id).await;

@@ -107,6 +107,18 @@ async fn a_program_that_obeys_nothing_is_killed_with_all_that_it_has_started() {
     worker.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_of_a_program_whose_calls_all_ended_well() {
+    let instance = Instance::new().await;
+    let server = McpServer::start(Transport::Stdio).await;
+    let id = wiki_job(&instance).await;
+    let worker = Running::start(services(&instance, server.source(&["leaves_grandchild"])));
+    assert_eq!(instance.wait_for_end(id).await.job.phase, Phase::Finished);
+    let grandchild = server.until(|event| event["kind"] == "grandchild").await;
+    assert!(!is_alive(grandchild["child"].as_u64().unwrap()));
+    worker.stop().await;
+}
+
 /// The request to stop cannot even be written: 400 kB wait in front of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_reads_no_more_is_killed() {
@@ -139,12 +151,28 @@ async fn another_job_of_the_same_source_goes_on() {
         let server = McpServer::start(transport).await;
         let worker = Running::start(services(&instance, server.source(&["few_steps"])));
         let (cancelled, other) = (wiki_job(&instance).await, wiki_job(&instance).await);
-        server.until(|_| server.received("tools/call").len() == 2).await;
+        server.asked_times("tools/call", 2).await;
         cancel(&instance, cancelled).await;
         assert_eq!(instance.wait_for_end(other).await.job.phase, Phase::Finished, "{transport:?}");
         assert_eq!(instance.wait_for_end(cancelled).await.job.phase, Phase::Cancelled, "{transport:?}");
         worker.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_before_the_server_has_begun_to_speak_ends_its_program() {
+    let instance = Instance::new().await;
+    let server = McpServer::with(Transport::Stdio, json!({ "kind": "silent" })).await;
+    let id = wiki_job(&instance).await;
+    let worker = Running::start(services(&instance, server.source(&["give"])));
+    let started = server.until(|event| event["kind"] == "started").await;
+    let begun = Instant::now();
+    cancel(&instance, id).await;
+    assert_eq!(instance.wait_for_end(id).await.job.phase, Phase::Cancelled);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    server.gone(&started).await;
+    assert_eq!(states(&instance, id).await, [], "nothing was asked");
+    worker.stop().await;
 }
 
 /// A shutdown does not wait for the server, and the job is made from the beginning by the next worker.

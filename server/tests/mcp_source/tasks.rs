@@ -34,7 +34,7 @@ async fn created(server: &McpServer) -> String {
 /// Waits until the job's call has this task on record.
 async fn kept(instance: &Instance, id: JobId) {
     let on_record = async {
-        while !instance.store.mcp_calls(id).await.unwrap().first().is_some_and(|call| call.task_id.is_some()) {
+        while instance.store.mcp_calls(id).await.unwrap().first().is_none_or(|call| call.task_id.is_none()) {
             tokio::task::yield_now().await;
         }
     };

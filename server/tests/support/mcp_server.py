@@ -122,12 +122,13 @@ class Server:
                 {"type": "resource", "resource": {"uri": "file:///minutes/plan.csv", "mimeType": "text/csv", "text": "what,cost\nlibrary,140000\n"}},
                 {"type": "image", "data": "", "mimeType": "image/png"},
             ]})
-        elif name == "grandchild":
+        elif name in ("grandchild", "leaves_grandchild"):
             # It hears neither the end of its input nor SIGTERM, and keeps the pipes open.
             child = subprocess.Popen(["sh", "-c", "trap '' TERM; while :; do sleep 60; done"])
             self.teller.tell("grandchild", child=child.pid)
-            while not stream.gone(id):
+            while name == "grandchild" and not stream.gone(id):
                 pass
+            answer(text(minutes))
         elif name == "slow_task":
             # The handle is still under way when somebody stops.
             stream.gone(id, 1.0)

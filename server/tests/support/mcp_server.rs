@@ -143,6 +143,14 @@ impl McpServer {
         found.await.unwrap_or_else(|_| panic!("waited in vain; there were: {:#?}", self.events.borrow()))
     }
 
+    /// Waits until so many requests with this method have arrived.
+    pub async fn asked_times(&self, method: &str, times: usize) {
+        let arrived = |events: &Vec<Value>| events.iter().filter(|event| event["message"]["method"] == method).count() >= times;
+        let mut events = self.events.clone();
+        let waited = timeout(PATIENCE, events.wait_for(arrived)).await.map(|found| drop(found.expect("it listens")));
+        waited.unwrap_or_else(|_| panic!("waited in vain; there were: {:#?}", self.events.borrow()));
+    }
+
     /// Waits until a request with this method has arrived.
     pub async fn asked(&self, method: &str) -> Value {
         self.until(|event| event["message"]["method"] == method).await["message"].clone()

@@ -83,10 +83,7 @@ impl Conversation<'_> {
                 }
                 () = sleep_until(due) => {}
             }
-            let seen = match self.look(id, &stop).await {
-                None => return Err(self.stop_task(number, id, start).await),
-                Some(seen) => seen,
-            };
+            let Some(seen) = self.look(id, &stop).await else { return Err(self.stop_task(number, id, start).await) };
             let seen = match seen {
                 Ok(seen) => seen,
                 Err(fault) if self.may_pass(&fault) && misses < MISSES => {

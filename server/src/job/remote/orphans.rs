@@ -24,9 +24,12 @@ pub async fn run(services: Arc<Services>, stop: CancellationToken) {
         match stop.run_until_cancelled(services.store.orphaned_tasks()).await {
             None => return,
             Some(Err(error)) => complain("open tasks of MCP servers could not be listed", &error),
+            // Nothing can come where no server is set up.
+            Some(Ok(tasks)) if tasks.is_empty() && services.servers.is_empty() => return,
             Some(Ok(tasks)) => {
                 for task in tasks {
-                    if let Some(Err(error)) = stop.run_until_cancelled(settle(&services, &task, &stop)).await {
+                    let settling = Box::pin(settle(&services, &task, &stop));
+                    if let Some(Err(error)) = stop.run_until_cancelled(settling).await {
                         complain(format_args!("a task of job {} could not be accounted for", task.job_id), &error);
                     }
                 }
@@ -38,7 +41,7 @@ pub async fn run(services: Arc<Services>, stop: CancellationToken) {
     }
 }
 
-/// Asks once for the end of a task, and looks once.
+/// Asks for the end of a task, and looks once: the next look is the next round's.
 async fn settle(services: &Services, task: &OpenTask, stop: &CancellationToken) -> Result<(), StoreError> {
     let server = services.servers.get(&task.source_id).filter(|server| matches!(server.settings.link, Link::Http { .. }));
     let Some(server) = server else {

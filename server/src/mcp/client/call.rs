@@ -107,17 +107,14 @@ impl Connection {
         let signal = CancelledNotificationParam::new(Some(handle.id.clone()), Some(reason.into()));
         let told = matches!(timeout(SIGNAL, self.peer().notify_cancelled(signal)).await, Ok(Ok(())));
         self.deaf = !told;
-        Ended::BrokenOff(
-            cause,
-            match (self.is_stdio(), told) {
-                (true, true) => Signal::Told,
-                (true, false) => Signal::NotTaken,
-                // rmcp keeps the notification to itself and closes the stream.
-                (false, _) if self.is_modern() => Signal::Closed,
-                (false, true) => Signal::ToldByPost,
-                (false, false) => Signal::NotTaken,
-            },
-        )
+        let signal = match told {
+            true if self.is_stdio() => Signal::Told,
+            // rmcp keeps the notification to itself and closes the stream.
+            true if self.is_modern() => Signal::Closed,
+            true => Signal::ToldByPost,
+            false => Signal::NotTaken,
+        };
+        Ended::BrokenOff(cause, signal)
     }
 
     fn received<E>(&mut self, answer: Result<Result<ServerResult, ServiceError>, E>) -> Result<Box<ServerResult>, Fault> {
@@ -136,6 +133,11 @@ impl Connection {
     }
 
     fn fault(&self, error: &ServiceError) -> Fault {
-        if self.overflow.load(Ordering::Relaxed) { Fault::TooLarge } else { error.into() }
+        match error.into() {
+            _ if self.overflow.load(Ordering::Relaxed) => Fault::TooLarge,
+            // A pipe that is broken.
+            Fault::Unreachable(_) if self.is_stdio() => Fault::Gone,
+            fault => fault,
+        }
     }
 }

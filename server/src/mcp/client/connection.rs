@@ -82,7 +82,10 @@ impl Connection {
                 (client.serve_with_lifecycle(transport, lifecycle()).await, None)
             }
         };
-        let service = service.map_err(|error| Fault::of_opening(&error))?;
+        let service = service.map_err(|error| match Fault::of_opening(&error) {
+            Fault::Gone | Fault::Unreachable(_) if process.is_some() => Fault::EndedAtOnce,
+            fault => fault,
+        })?;
         let connection = Self { service, process, progress, overflow, spent: false, deaf: false };
         if !source.settings.wanted.calls.is_empty() {
             connection.learn_headers().await?;
@@ -171,10 +174,8 @@ struct Client {
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
-        let capabilities = match self.tasks {
-            true => ClientCapabilities::builder().enable_tasks().build(),
-            false => ClientCapabilities::default(),
-        };
+        let declared = ClientCapabilities::builder();
+        let capabilities = if self.tasks { declared.enable_tasks().build() } else { declared.build() };
         ClientConfig::new(capabilities, Implementation::new("recount", env!("CARGO_PKG_VERSION")))
     }
 

@@ -16,6 +16,10 @@ const MAX_SAID: usize = 300;
 pub enum Fault {
     #[error("its program {program} cannot be started: {why}")]
     NotStarted { program: String, why: String },
+    #[error(
+        "its program ended before it spoke the protocol; with RECOUNT_LOG=server=debug the log shows what it complains about"
+    )]
+    EndedAtOnce,
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
     #[error("it does not let Recount in; check bearer_token in the settings")]
@@ -75,6 +79,7 @@ impl Fault {
         }
     }
 
+    /// The text of an error of HTTP names the address, that of what lies beneath it does not.
     fn of_transport(error: &(dyn Error + 'static)) -> Self {
         let mut next = Some(error);
         let mut innermost = error;
@@ -84,6 +89,7 @@ impl Fault {
                     StreamableHttpError::ResponseBodyTooLarge { .. } => return Self::TooLarge,
                     StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => return Self::NotLetIn,
                     StreamableHttpError::HttpStatus(status) => return Self::Unreachable(status.to_string()),
+                    StreamableHttpError::Client(error) => return Self::of_transport(error),
                     StreamableHttpError::UnexpectedEndOfStream | StreamableHttpError::TransportChannelClosed => {
                         return Self::Gone;
                     }
@@ -98,7 +104,11 @@ impl Fault {
             innermost = current;
             next = current.source();
         }
-        Self::Unreachable(Self::said(&innermost.to_string()))
+        Self::Unreachable(if innermost.is::<HttpError>() {
+            "the request failed".into()
+        } else {
+            Self::said(&innermost.to_string())
+        })
     }
 }
 

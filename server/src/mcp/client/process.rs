@@ -4,6 +4,7 @@
 //! Where this process cannot wait (its task is dropped), the group is killed at once.
 
 use super::{fault::Fault, settings::Program};
+use crate::mail::smtp::Secret;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{process::Stdio, time::Duration};
 use tokio::{
@@ -37,7 +38,7 @@ impl Process {
         let not_started = |why: String| Fault::NotStarted { program: program.path.display().to_string(), why };
         let mut command = Command::new(&program.path);
         command
-            .args(program.arguments.iter().map(|argument| argument.expose()))
+            .args(program.arguments.iter().map(Secret::expose))
             .env_clear()
             .envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
             .envs(program.environment.iter().map(|(name, value)| (name, value.expose())))

@@ -104,6 +104,11 @@ pub struct ServerSource {
 pub struct Servers(Arc<[Arc<ServerSource>]>);
 
 impl Servers {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The server with this id.
     pub fn get(&self, id: &str) -> Option<Arc<ServerSource>> {
         self.0.iter().find(|server| server.id == id).cloned()
