@@ -42,7 +42,9 @@ export class Inspection {
       child.stdout.on("data", (chunk) => (output += chunk));
       child.stderr.on("data", (chunk) => (errors += chunk));
       child.once("error", reject);
-      child.once("close", (code) => resolve({ code, result: code === 0 ? JSON.parse(output).result : null, errors: errors + output }));
+      child.once("close", (code) => {
+        resolve({ code, result: code === 0 ? JSON.parse(output).result : null, errors: errors + output });
+      });
     });
   }
 

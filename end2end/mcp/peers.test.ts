@@ -17,6 +17,9 @@ const GIT = fileURLToPath(new URL("../../target/tools/mcp/bin/mcp-server-git", i
 /** What each source has to tell about the month, in sentences that are long enough to be picked for the report. */
 const TOLD = "The carpenters delivered the new saw to the workshop in Leipzig. The city paid 3,900 euros for it in advance.";
 
+/** What happened after the month and must not be in its report. */
+const LATER = "The old workshop was closed in June and its keys were given back to the city.";
+
 /** A tool that is not done before the test is. */
 const LONG = "trigger-long-running-operation";
 
@@ -26,7 +29,8 @@ let wire: Wire;
 
 before(async () => {
   const port = await freePort();
-  everything = spawn(process.execPath, [EVERYTHING, "streamableHttp"], { env: { ...process.env, PORT: `${port}` }, stdio: "ignore" });
+  const env = { ...process.env, PORT: `${port}` };
+  everything = spawn(process.execPath, [EVERYTHING, "streamableHttp"], { env, stdio: "ignore" });
   wire = await Wire.to(`http://127.0.0.1:${port}`);
   await until(() => isThere(`http://127.0.0.1:${port}/mcp`), Boolean);
   site = await Site.open({ settings: (home) => sources(home, `${wire.url}/mcp`) });
@@ -45,6 +49,7 @@ for (const name of ["Filesystem", "Git", "Everything", "Everything over HTTP"]) 
     assert.deepEqual(job.documents.map(({ source, state }) => [source, state]), [[name, "read"]]);
     const report = await site.api("GET", job.report_path ?? "");
     assert.ok(report.markdown.includes("The city paid 3,900 euros"), report.markdown);
+    assert.ok(!report.markdown.includes("old workshop"), report.markdown);
     await site.quiet();
   });
 }
@@ -119,17 +124,17 @@ function source(name: string, how: { command?: string[]; url?: string }, tool: s
 /** A repository with one commit of May and one of June. */
 function repository(home: string): string {
   const folder = join(home, "repository");
-  const git = (...args: string[]) => execFileSync("git", ["-C", folder, ...args], { stdio: "ignore" });
-  const commit = (date: string, message: string) => {
-    const day = { GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };
-    const ada = { GIT_AUTHOR_NAME: "Ada", GIT_AUTHOR_EMAIL: "a@example.org", GIT_COMMITTER_NAME: "Ada", GIT_COMMITTER_EMAIL: "a@example.org" };
-    const args = ["-C", folder, "commit", "--allow-empty", "--message", message];
-    execFileSync("git", args, { env: { ...process.env, ...day, ...ada }, stdio: "ignore" });
+  const git = (args: string[], env = {}) =>
+    execFileSync("git", ["-C", folder, ...args], { env: { ...process.env, ...env }, stdio: "ignore" });
+  const commit = (day: string, message: string) => {
+    const author = ["-c", "user.name=Ada", "-c", `user.email=${ada.email}`];
+    const dates = { GIT_AUTHOR_DATE: day, GIT_COMMITTER_DATE: day };
+    git([...author, "commit", "--allow-empty", "--message", message], dates);
   };
   mkdirSync(folder);
-  git("init");
+  git(["init"]);
   commit("2026-05-12T09:00:00Z", TOLD);
-  commit("2026-06-02T09:00:00Z", "The old workshop was closed and its keys were given back to the city.");
+  commit("2026-06-02T09:00:00Z", LATER);
   return folder;
 }
 

@@ -68,11 +68,13 @@ export class Site {
 
   /** A request to the JSON API. */
   async api(method: string, path: string, body?: object): Promise<any> {
-    const answer = await fetch(`${this.url}/api/v1${path}`, {
-      method,
-      headers: { authorization: `Bearer ${this.token}`, "content-type": "application/json", "idempotency-key": crypto.randomUUID() },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-    });
+    const headers = {
+      authorization: `Bearer ${this.token}`,
+      "content-type": "application/json",
+      "idempotency-key": crypto.randomUUID(),
+    };
+    const sent = body ? { body: JSON.stringify(body) } : {};
+    const answer = await fetch(`${this.url}/api/v1${path}`, { method, headers, ...sent });
     const text = await answer.text();
     assert.ok(answer.ok, `${method} ${path} was answered with ${answer.status}: ${text}`);
     return JSON.parse(text);
