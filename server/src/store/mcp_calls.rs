@@ -179,7 +179,7 @@ impl Store {
                 "update mcp_calls set epoch = $2, state = 'running', ended_at = null, detail = null
                  where job_id = $1 and number =
                          (select min(number) from mcp_calls
-                          where job_id = $1 and epoch < $2 and source_id = $3 and fingerprint = $4 and transport = 'http'
+                          where job_id = $1 and epoch < $2 and source_id = $3 and fingerprint = $4 and transport = 'http' and state = 'abandoned'
                             and task_id is not null and task_ended_at is null)
                    and exists (select 1 from jobs where id = $1 and epoch = $2 and lease_owner is not null and cancel_requested_at is null)
                  returning number, task_id",

@@ -215,3 +215,26 @@ async fn a_worker_that_dies_leaves_no_program_and_its_calls_are_accounted_for() 
         assert!(instance.history(id).await.contains(&"The call to Wiki was abandoned with it".to_owned()));
     }
 }
+
+/// Another worker speaks for the job now. Here it is the same one, which takes it again: the first call is broken off, and what
+/// recovery has said about it stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_lost_its_job_breaks_its_call_off() {
+    for transport in BOTH {
+        let instance = Instance::new().await;
+        let server = McpServer::start(transport).await;
+        let id = wiki_job(&instance).await;
+        let worker = Running::start(services(&instance, server.source(&["hold"])));
+        let first = server.asked("tools/call").await;
+        instance.expire().await;
+        match transport {
+            Transport::Stdio => assert_eq!(server.asked("notifications/cancelled").await["params"]["requestId"], first["id"]),
+            Transport::Http => drop(server.until(|event| event["kind"] == "closed" && event["id"] == first["id"]).await),
+        }
+        server.asked_times("tools/call", 2).await;
+        cancel(&instance, id).await;
+        assert_eq!(instance.wait_for_end(id).await.job.phase, Phase::Cancelled);
+        assert_eq!(states(&instance, id).await, [CallState::Abandoned, CallState::Cancelled], "{transport:?}");
+        worker.stop().await;
+    }
+}

@@ -14,6 +14,12 @@ class Teller:
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.lock = threading.Lock()
+        threading.Thread(target=self.end_with_the_test, daemon=True).start()
+
+    def end_with_the_test(self):
+        while self.socket.recv(1):
+            pass
+        os._exit(0)
 
     def tell(self, kind, **data):
         with self.lock:

@@ -13,13 +13,15 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// The pause between two rounds.
+/// The pause between two rounds, at first and at most: while tasks do not end, a server is asked less and less often.
 const ROUND: Duration = Duration::from_secs(5);
+const LONGEST_ROUND: Duration = Duration::from_mins(5);
 /// How long after its beginning a task is still looked after. No server keeps one for much longer.
 const LOOKED_AFTER: TimeDelta = TimeDelta::days(1);
 
 /// Goes on until `stop`. A task of its own: a slow server must not keep jobs waiting.
 pub async fn run(services: Arc<Services>, stop: CancellationToken) {
+    let mut pause = ROUND;
     loop {
         match stop.run_until_cancelled(services.store.orphaned_tasks()).await {
             None => return,
@@ -27,6 +29,7 @@ pub async fn run(services: Arc<Services>, stop: CancellationToken) {
             // Nothing can come where no server is set up.
             Some(Ok(tasks)) if tasks.is_empty() && services.servers.is_empty() => return,
             Some(Ok(tasks)) => {
+                pause = if tasks.is_empty() { ROUND } else { LONGEST_ROUND.min(pause * 2) };
                 for task in tasks {
                     let settling = Box::pin(settle(&services, &task, &stop));
                     if let Some(Err(error)) = stop.run_until_cancelled(settling).await {
@@ -35,7 +38,7 @@ pub async fn run(services: Arc<Services>, stop: CancellationToken) {
                 }
             }
         }
-        if stop.run_until_cancelled(sleep(ROUND)).await.is_none() {
+        if stop.run_until_cancelled(sleep(pause)).await.is_none() {
             return;
         }
     }
