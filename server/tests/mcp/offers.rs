@@ -236,8 +236,10 @@ async fn what_is_not_theirs_is_not_there() {
         let foreign = bob.ask(method, params.clone(), TASKS).await.body;
         assert_eq!(foreign["error"]["code"], -32602, "{method}: {foreign}");
         for other in [unknown, "nonsense"] {
-            let params = serde_json::from_str(&params.to_string().replace(&id, other)).unwrap();
-            assert_eq!(bob.ask(method, params, TASKS).await.body["error"], foreign["error"], "{method} {other}");
+            // The address that was asked for is repeated, as it was sent.
+            let as_if = |text: String| -> Value { serde_json::from_str(&text.replace(&id, other)).unwrap() };
+            let answer = bob.ask(method, as_if(params.to_string()), TASKS).await.body;
+            assert_eq!(answer["error"], as_if(foreign["error"].to_string()), "{method} {other}");
         }
     }
     for tool in ["get_report_status", "cancel_report"] {
