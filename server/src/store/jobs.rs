@@ -13,7 +13,7 @@ use crate::{
     id::{JobId, RequestKey, UserId},
     job::{Hold, Spec, Task},
 };
-use app::contract::{CancelAnswer, EffectKind, Epoch, Job, JobKind, Phase, Recovery, Refusal, StepKind};
+use app::contract::{CancelAnswer, EffectKind, Epoch, Job, JobKind, Phase, Recovery, Refusal, StepKind, StepState};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::QueryBuilder;
 
@@ -449,12 +449,16 @@ impl Store {
         Ok(())
     }
 
-    /// Somebody says that the e-mail goes out now. Returns whether that ended a hold; a repetition ends nothing. Refused while
-    /// the job is set aside: whoever presses this may not have read what is not known about it ([`Store::go_on`]).
+    /// Somebody says that the e-mail goes out now. Returns whether that ended a hold; a repetition ends nothing. Refused before
+    /// the hold has begun, since it would then be waited for all the same, and while the job is set aside: whoever presses this
+    /// may not have read what is not known about it ([`Store::go_on`]).
     pub async fn send_now(&self, id: JobId, by: &str) -> Result<Option<bool>, StoreError> {
         let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
         if change.job.is_held() && change.row().set_aside_at.is_some() {
             return Err(Refusal::OutOfOrder("the job is set aside").into());
+        }
+        if change.job.step(StepKind::Hold).is_some_and(|hold| hold.state == StepState::Pending) {
+            return Err(Refusal::OutOfOrder("the hold has not begun").into());
         }
         let ended = change.job.end_hold().is_ok();
         change.note(if ended { format!("Sent now by {by}") } else { format!("Send now pressed by {by}; nothing was held") });

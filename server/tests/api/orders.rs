@@ -147,6 +147,8 @@ async fn a_held_e_mail_is_shown_and_goes_out_on_approval() {
     order["hold"] = "approval".into();
     let made = ada.order("held", &order).await;
     let id = made.json()["id"].as_str().unwrap().to_owned();
+    // A program that was answered with 200 would take it for approved, and the e-mail would wait for ever.
+    ada.put(&format!("/api/v1/jobs/{id}/approval")).await.problem(409);
 
     let worker = crate::support::worker::Running::start(site.instance.services());
     let job = id.parse().unwrap();
