@@ -6,7 +6,7 @@ use super::{people::PeopleState, problem::Problem, sign_in::sign_in_path};
 use crate::{
     id::{SessionId, UserId},
     people::{Role, Scope, Scopes, secret::Secret},
-    store::{Grant, User},
+    store::{Grant, Store, User},
 };
 use app::model::Viewer;
 use axum::{
@@ -85,10 +85,8 @@ struct Asking {
 
 async fn identify(state: &PeopleState, headers: &HeaderMap) -> Result<Asking, Problem> {
     if let Some(token) = bearer(headers) {
-        let grant = state.store.token_by_secret(&token).await?;
-        let invalid = || Problem::sign_in_required("The token is not valid. It may have been revoked.");
-        let Grant { user, scopes } = grant.ok_or_else(invalid)?;
-        return Ok(Asking { viewer: Some(viewer(user, None)), session: None, scopes });
+        let (viewer, scopes) = of_token(&state.store, &token).await?;
+        return Ok(Asking { viewer: Some(viewer), session: None, scopes });
     }
     let session = match session_secret(&CookieJar::from_headers(headers), state.secure) {
         Some(secret) => state.store.session_by_secret(&secret).await?,
@@ -102,6 +100,15 @@ async fn identify(state: &PeopleState, headers: &HeaderMap) -> Result<Asking, Pr
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<Secret> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| Secret::received(token.trim()))
+}
+
+/// Whose token it is, and what it may do. A database that cannot be asked is no wrong token: a program that is told so would throw
+/// its token away.
+pub(crate) async fn of_token(store: &Store, token: &Secret) -> Result<(Viewer, Scopes), Problem> {
+    let grant = store.token_by_secret(token).await?;
+    let invalid = || Problem::sign_in_required("The token is not valid. It may have been revoked.");
+    let Grant { user, scopes } = grant.ok_or_else(invalid)?;
+    Ok((viewer(user, None), scopes))
 }
 
 /// A person as the one who asks.

@@ -37,6 +37,20 @@ async fn is_tidy(home: &Home, process: u32) {
     }
 }
 
+/// Ends the program, by its input or by a signal: it must be gone in time, and leave nothing behind.
+async fn ends_in_time(mut stdio: Stdio, end: &str, home: &Home) {
+    let process = stdio.process();
+    if end == "TERM" {
+        stdio.signal("TERM");
+    } else {
+        stdio.leave();
+    }
+    let (code, _, took) = stdio.ended().await;
+    assert_eq!(code, Some(0), "{end}");
+    assert!(took < LIMIT, "{end}: {took:?}");
+    is_tidy(home, process).await;
+}
+
 /// T11, T10
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_the_input_ends_the_program_in_time_and_its_report_is_resumed() {
@@ -45,18 +59,9 @@ async fn the_end_of_the_input_ends_the_program_in_time_and_its_report_is_resumed
         let home = Home::with_smtp(smtp.port);
         let token = home.token(ADA).await;
         let mut stdio = Stdio::start(&home, ADA);
-        let process = stdio.process();
         let id = stdio.tool("start_report", &june("june")).await["structuredContent"]["job_id"].as_str().unwrap().to_owned();
         smtp.reached().await;
-        if end == "TERM" {
-            stdio.signal("TERM");
-        } else {
-            stdio.leave();
-        }
-        let (code, _, took) = stdio.ended().await;
-        assert_eq!(code, Some(0), "{end}");
-        assert!(took < LIMIT, "{end}: {took:?}");
-        is_tidy(&home, process).await;
+        ends_in_time(stdio, end, &home).await;
         assert_eq!(smtp.commits(), 0);
         let served = home.serve(&[]).await;
         let job = served.end_of(&token, &id).await;
@@ -75,18 +80,9 @@ async fn a_client_that_leaves_takes_its_calls_back_and_a_stop_does_not() {
         let home = Home::with_smtp(smtp.port);
         let token = home.token(ADA).await;
         let mut stdio = Stdio::start(&home, ADA);
-        let process = stdio.process();
         stdio.begin("generate_report", &june("june"), PROGRESS);
         smtp.reached().await;
-        if end == "TERM" {
-            stdio.signal("TERM");
-        } else {
-            stdio.leave();
-        }
-        let (code, _, took) = stdio.ended().await;
-        assert_eq!(code, Some(0), "{end}");
-        assert!(took < LIMIT, "{end}: {took:?}");
-        is_tidy(&home, process).await;
+        ends_in_time(stdio, end, &home).await;
         let served = home.serve(&[]).await;
         let id = served.newest_job(&token).await.unwrap();
         let job = served.end_of(&token, &id).await;

@@ -93,7 +93,7 @@ impl Recount {
             return Err(wrong(&mistakes).into());
         }
         let view = Pages::jobs(&self.desk, who, page.state, page.cursor).await.map_err(DeskError)?;
-        let next_cursor = view.older_path.and_then(|_| view.jobs.last()).map(|last| last.id.clone());
+        let next_cursor = results::next_cursor(&view);
         let reports: Vec<ReportLine> = view.jobs.into_iter().map(|row| ReportLine::of(&self.desk, row)).collect();
         let lines: Vec<String> =
             reports.iter().map(|line| format!("- {}: {} ({})", line.title, line.headline, line.job_id)).collect();

@@ -10,9 +10,9 @@ use crate::{
     http::{
         AppState,
         problem::Problem,
-        session::{bearer, viewer},
+        session::{bearer, of_token},
     },
-    store::{Grant, Store},
+    store::Store,
 };
 use axum::{
     Router,
@@ -66,16 +66,13 @@ fn origins(public_url: &str) -> Vec<String> {
     LOCAL_ORIGINS.map(str::to_owned).into_iter().chain(own).collect()
 }
 
-/// Puts the [`Principal`] into the request's extensions. A database that cannot be asked is no wrong token: a program that is
-/// told so would throw its token away.
+/// Puts the [`Principal`] into the request's extensions.
 async fn identified(State(store): State<Store>, mut request: Request, next: Next) -> Result<Response, Problem> {
     let token = bearer(request.headers()).ok_or_else(|| {
         Problem::sign_in_required("Send a token as \"Authorization: Bearer rct_…\". Make one on your account's page.")
     })?;
-    let grant = store.token_by_secret(&token).await?;
-    let invalid = || Problem::sign_in_required("The token is not valid. It may have been revoked.");
-    let Grant { user, scopes } = grant.ok_or_else(invalid)?;
-    request.extensions_mut().insert(Principal::new(viewer(user, None), scopes));
+    let (viewer, scopes) = of_token(&store, &token).await?;
+    request.extensions_mut().insert(Principal::new(viewer, scopes));
     let mut response = next.run(request).await;
     response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     Ok(response)

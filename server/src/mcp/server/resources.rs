@@ -2,7 +2,7 @@
 
 use super::{
     principal::Principal,
-    results::{MARKDOWN, resource_link, resource_uri},
+    results::{MARKDOWN, next_cursor, resource_link, resource_uri},
     tasks::missing,
 };
 use crate::{
@@ -31,7 +31,7 @@ pub async fn list(desk: &Desk, who: &Principal, cursor: Option<String>) -> Resul
         AppError::NotFound => ErrorData::invalid_params("This cursor is none of this list.", None),
         other => error(other.into()),
     })?;
-    let next_cursor = page.older_path.is_some().then(|| page.jobs.last().map(|last| last.id.clone())).flatten();
+    let next_cursor = next_cursor(&page);
     let saved = page.jobs.iter().filter(|job| job.report_path.is_some());
     let resources = saved.map(|job| {
         resource_link(&job.id, &job.title).with_description(format!("{}. Ordered {}.", job.headline, job.created.text))

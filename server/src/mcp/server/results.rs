@@ -5,7 +5,7 @@ use crate::desk::{Desk, DeskError};
 use app::{
     contract::Phase,
     error::AppError,
-    model::{CancelAnswerView, FieldError, JobRow, JobView},
+    model::{CancelAnswerView, FieldError, JobRow, JobView, JobsView},
 };
 use rmcp::{
     ErrorData,
@@ -166,6 +166,11 @@ pub fn resource_uri(id: &str) -> String {
 /// The link to a job's report.
 pub fn resource_link(id: &str, title: &str) -> Resource {
     Resource::new(resource_uri(id), format!("report-{id}.md")).with_title(title).with_mime_type(MARKDOWN)
+}
+
+/// Where the next page of a list of jobs begins, if there is one.
+pub fn next_cursor(page: &JobsView) -> Option<String> {
+    page.older_path.as_ref().and(page.jobs.last()).map(|last| last.id.clone())
 }
 
 /// Text and data.
