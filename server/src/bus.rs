@@ -3,7 +3,7 @@
 //! A message is only a hint that there is something to read; the truth is in the database. Whoever waits here subscribes
 //! first and reads after, and looks again from time to time, because another process may have written too.
 
-use crate::id::JobId;
+use crate::id::{JobId, UserId};
 use app::contract::{Job, Phase};
 use tokio::sync::broadcast::{self, error::RecvError};
 use uuid::Uuid;
@@ -12,6 +12,7 @@ use uuid::Uuid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobChanged {
     pub id: JobId,
+    pub owner: UserId,
     pub version: i64,
     /// Whether a worker may take the job now.
     pub waits: bool,
@@ -40,9 +41,9 @@ impl Default for Bus {
 
 impl JobChanged {
     /// The change that gave this record this version.
-    pub fn of(id: JobId, version: i64, job: &Job) -> Self {
+    pub fn of(id: JobId, owner: UserId, version: i64, job: &Job) -> Self {
         let waits = matches!(job.phase, Phase::Queued | Phase::Running) && !job.leased && !job.is_held();
-        Self { id, version, waits, goes_on: job.phase == Phase::Running && job.leased }
+        Self { id, owner, version, waits, goes_on: job.phase == Phase::Running && job.leased }
     }
 
     /// The text that another process is told. `origin` is the process that it comes from.
@@ -52,7 +53,7 @@ impl JobChanged {
             Self { goes_on: true, .. } => "goes-on",
             _ => "busy",
         };
-        format!("{origin} {} {} {state}", self.id, self.version)
+        format!("{origin} {} {} {state} {}", self.id, self.version, self.owner)
     }
 
     /// Reads such a text; `None` if another version of the program has another form of it.
@@ -60,8 +61,8 @@ impl JobChanged {
         let mut words = message.split(' ');
         let origin = words.next()?.parse().ok()?;
         let (id, version) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        let state = words.next()?;
-        Some((origin, Self { id, version, waits: state == "waits", goes_on: state == "goes-on" }))
+        let (state, owner) = (words.next()?, words.next()?.parse().ok()?);
+        Some((origin, Self { id, owner, version, waits: state == "waits", goes_on: state == "goes-on" }))
     }
 }
 
@@ -87,16 +88,17 @@ pub async fn may_have_to_stop(receiver: &mut broadcast::Receiver<News>, id: JobI
     until(receiver, |change| change.id == id && !change.goes_on).await;
 }
 
-/// Waits until there may be a job that a worker can take.
-pub async fn work_waits(receiver: &mut broadcast::Receiver<News>) {
-    until(receiver, |change| change.waits).await;
+/// Waits until there may be a job that a worker can take. Returns which one, unless messages were missed.
+pub async fn work_waits(receiver: &mut broadcast::Receiver<News>) -> Option<JobChanged> {
+    until(receiver, |change| change.waits).await
 }
 
-async fn until(receiver: &mut broadcast::Receiver<News>, matters: impl Fn(JobChanged) -> bool) {
+async fn until(receiver: &mut broadcast::Receiver<News>, matters: impl Fn(JobChanged) -> bool) -> Option<JobChanged> {
     loop {
         match receiver.recv().await {
-            Ok(News::Job(change)) if !matters(change) => {}
-            Ok(_) | Err(RecvError::Lagged(_)) => return,
+            Ok(News::Job(change)) if matters(change) => return Some(change),
+            Ok(News::Job(_)) => {}
+            Ok(News::Anything) | Err(RecvError::Lagged(_)) => return None,
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }
@@ -110,7 +112,7 @@ mod tests {
     fn a_change_is_read_as_it_was_written() {
         let origin = Uuid::new_v4();
         for (waits, goes_on) in [(true, false), (false, true), (false, false)] {
-            let change = JobChanged { id: JobId::new(), version: 7, waits, goes_on };
+            let change = JobChanged { id: JobId::new(), owner: UserId::new(), version: 7, waits, goes_on };
             assert_eq!(JobChanged::from_message(&change.to_message(origin)), Some((origin, change)));
         }
         assert_eq!(JobChanged::from_message("2 something else"), None);

@@ -5,7 +5,7 @@
 
 use super::{Services, reconcile, remote::orphans, run::run_claim, watch::Halt};
 use crate::{
-    bus::work_waits,
+    bus::{JobChanged, work_waits},
     id::JobId,
     store::{ClaimTerms, StoreError, complain},
 };
@@ -101,13 +101,16 @@ impl Worker {
         let ending_tasks = AbortOnDropHandle::new(tokio::spawn(orphans::run(self.services.clone(), shutdown.clone())));
         let mut bus = self.services.store.bus().subscribe();
         let mut next_sweep = Instant::now();
+        let mut announced = None;
         while !shutdown.is_cancelled() {
             if next_sweep <= Instant::now() {
                 // A database that does not answer must not keep the process from shutting down.
                 let Some(next) = shutdown.run_until_cancelled(self.sweep(&running)).await else { break };
                 next_sweep = next;
             }
-            if let Err(error) = self.take_work(&mut jobs, &running, &shutdown, &give_up).await {
+            // What was announced before is found by the look for work.
+            bus = bus.resubscribe();
+            if let Err(error) = self.take_work(announced.take(), &mut jobs, &running, &shutdown, &give_up).await {
                 complain("looking for work failed; trying again soon", &error);
             }
             tokio::select! {
@@ -117,7 +120,7 @@ impl Worker {
                     // It may have begun a hold.
                     next_sweep = self.next_sweep().await.min(next_sweep);
                 }
-                () = work_waits(&mut bus), if jobs.len() < self.options.concurrency => {}
+                waiting = work_waits(&mut bus), if jobs.len() < self.options.concurrency => announced = waiting,
                 () = sleep_until(next_sweep) => {}
             }
         }
@@ -157,8 +160,10 @@ impl Worker {
         store.end_due_holds().await
     }
 
+    /// Takes jobs as long as there is room, and first the one that was announced: no look is needed for that.
     async fn take_work(
         &self,
+        mut announced: Option<JobChanged>,
         jobs: &mut JoinSet<()>,
         running: &Running,
         shutdown: &CancellationToken,
@@ -166,8 +171,16 @@ impl Worker {
     ) -> Result<(), StoreError> {
         let store = &self.services.store;
         let WorkerOptions { lease, per_person, only, .. } = self.options;
+        let terms = ClaimTerms { lease, per_person, only };
         while jobs.len() < self.options.concurrency {
-            let Some(claim) = store.claim_job(&self.name, ClaimTerms { lease, per_person, only }).await? else { break };
+            let mut claim = match announced.take() {
+                Some(job) => store.claim_announced(job, &self.name, terms).await?,
+                None => None,
+            };
+            if claim.is_none() {
+                claim = store.claim_job(&self.name, terms).await?;
+            }
+            let Some(claim) = claim else { break };
             let halt = Halt { stop: CancellationToken::new(), shutdown: shutdown.clone(), give_up: give_up.clone() };
             let (services, mark) = (self.services.clone(), running.enter(claim.id));
             jobs.spawn(async move {

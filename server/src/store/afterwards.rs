@@ -271,8 +271,8 @@ impl Store {
             Err(answer) => return Ok(answer),
         };
         let spec = change.row().spec.mailing(task.clone(), recipients);
-        let (id, _) = self.create_job_within(&mut change.tx, owner, key, &spec).await?;
-        change.new_jobs.push(JobChanged { id, version: 1, waits: true, goes_on: false });
+        let (id, true) = self.create_job_within(&mut change.tx, owner, key, &spec).await? else { return Ok(Mailing::KeyInUse) };
+        change.new_jobs.push(JobChanged { id, owner, version: 1, waits: true, goes_on: false });
         match &task {
             Task::SecondCopy { number, .. } => {
                 copy_message(&mut change.tx, about, *number, id, change.now).await?;

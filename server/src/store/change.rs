@@ -27,6 +27,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::QueryBuilder;
 use std::collections::HashMap;
 
+/// How many effects one statement adds. SQLite takes 32,766 parameters, PostgreSQL 65,535.
+const EFFECTS_AT_ONCE: usize = 1000;
+
 /// A change of one job under way.
 pub struct JobTx {
     pub(super) tx: Tx,
@@ -50,9 +53,7 @@ pub struct JobTx {
 impl Store {
     /// Opens a change of a job; `None` if there is no such job.
     pub async fn change_job(&self, id: JobId) -> Result<Option<JobTx>, StoreError> {
-        let mut tx = self.db.begin().await?;
-        tx.lock_job(id).await?;
-        self.change_locked(tx, id).await
+        self.change_locked(self.db.begin_on_job(id).await?, id).await
     }
 
     /// Opens a change of a job that `tx` has locked.
@@ -91,9 +92,9 @@ impl JobTx {
         self.targets.insert(number, target);
     }
 
-    /// The time that decides about leases.
-    pub(super) async fn lease_time(&mut self) -> Result<DateTime<Utc>, sqlx::Error> {
-        self.tx.lease_time(&*self.clock).await
+    /// The time that decides about leases, at which this transaction began.
+    pub(super) fn lease_time(&self) -> DateTime<Utc> {
+        self.tx.lease_time_of(self.before.row.database_time, &*self.clock)
     }
 
     /// Adds a sentence to the history.
@@ -124,7 +125,7 @@ impl JobTx {
         fail_point::reach("before", commit).await;
         let mut news = self.new_jobs;
         if version != self.before.row.version {
-            news.push(JobChanged::of(self.before.row.id, version, &self.job));
+            news.push(JobChanged::of(self.before.row.id, self.before.row.owner_id, version, &self.job));
         }
         self.announcer.commit(self.tx, &news).await?;
         fail_point::reach("after", commit).await;
@@ -223,7 +224,8 @@ impl JobTx {
                 None => {
                     let target = self.targets.get(&effect.number).cloned().unwrap_or_default();
                     let about = About::of(&self.before.row.spec, &self.before.row.owner_email);
-                    insert_effect(&mut self.tx, id, &effect, (&target, None), about, now).await?;
+                    let new = NewEffect { effect: &effect, target, message_id: None };
+                    insert_effects(&mut self.tx, id, &[new], about, now).await?;
                 }
                 Some(earlier) if *earlier == effect => continue,
                 Some(_) => {
@@ -338,30 +340,40 @@ impl<'a> About<'a> {
     }
 }
 
-/// Adds the row of an effect. What it is aimed at comes with the Message-ID, for e-mails.
-pub(super) async fn insert_effect(
+/// An effect that has no row yet.
+pub(super) struct NewEffect<'a> {
+    pub(super) effect: &'a Effect,
+    /// What it is aimed at.
+    pub(super) target: String,
+    /// For e-mails.
+    pub(super) message_id: Option<String>,
+}
+
+/// Adds the rows of effects, in one statement, since each costs a way to the database and back.
+pub(super) async fn insert_effects(
     tx: &mut Tx,
     job: JobId,
-    effect: &Effect,
-    (target, message_id): (&str, Option<String>),
-    about: About<'_>,
+    effects: &[NewEffect<'_>],
+    About { spec, owner_email }: About<'_>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    let About { spec, owner_email } = about;
-    within!(*tx, conn => {
-        sqlx::query(
-            "insert into effects (job_id, number, kind, outcome, not_done, attempts, epoch, evidence, target, message_id,
-                                  job_kind, job_title, job_month, owner_email, created_at, changed_at)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15)",
-        )
-        .bind(job).bind(i64::from(effect.number)).bind(effect.kind.name()).bind(effect.outcome.name())
-        .bind(effect.not_done.map(NotDone::name)).bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch))
-        .bind(effect.evidence.as_deref().map(storable)).bind(storable(target)).bind(message_id)
-        .bind(spec.task.kind().name()).bind(storable(&spec.title)).bind(spec.month.to_string()).bind(owner_email).bind(now)
-        .execute(conn)
-        .await
-        .map(drop)
-    })?;
+    let month = spec.month.to_string();
+    for some in effects.chunks(EFFECTS_AT_ONCE) {
+        within!(*tx, conn => {
+            let mut insert = QueryBuilder::new(
+                "insert into effects (job_id, number, kind, outcome, not_done, attempts, epoch, evidence, target, message_id,
+                                      job_kind, job_title, job_month, owner_email, created_at, changed_at) ",
+            );
+            insert.push_values(some, |mut row, NewEffect { effect, target, message_id }| {
+                row.push_bind(job).push_bind(i64::from(effect.number)).push_bind(effect.kind.name()).push_bind(effect.outcome.name())
+                    .push_bind(effect.not_done.map(NotDone::name)).push_bind(i64::from(effect.attempts)).push_bind(i64::from(effect.epoch))
+                    .push_bind(effect.evidence.as_deref().map(storable)).push_bind(storable(target)).push_bind(message_id.as_deref())
+                    .push_bind(spec.task.kind().name()).push_bind(storable(&spec.title)).push_bind(&month).push_bind(owner_email)
+                    .push_bind(now).push_bind(now);
+            });
+            insert.build().execute(conn).await.map(drop)
+        })?;
+    }
     Ok(())
 }
 

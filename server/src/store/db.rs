@@ -14,7 +14,7 @@ pub(super) use lock::Lock;
 use postgres::PgTx;
 pub(super) use postgres::{Borrowed, CHANNEL, bounded, listen};
 use sqlx::{
-    Connection, Sqlite, SqlitePool, Transaction,
+    AssertSqlSafe, Connection, Sqlite, SqlitePool, Transaction,
     migrate::Migrator,
     postgres::{PgConnectOptions, PgPool},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -101,6 +101,13 @@ pub enum Db {
 pub enum Tx {
     Sqlite(Transaction<'static, Sqlite>),
     Postgres(PgTx),
+}
+
+/// Whether somebody else is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    None,
+    Some,
 }
 
 /// Runs a query outside a transaction: `read!(db, conn => query.fetch_all(conn).await)`.
@@ -200,15 +207,59 @@ impl Db {
     pub async fn begin(&self) -> Result<Tx, sqlx::Error> {
         Ok(match self {
             Self::Sqlite { writer, .. } => Tx::Sqlite(writer.begin_with("begin immediate").await?),
-            Self::Postgres(pool) => Tx::Postgres(PgTx::begin(pool, "begin").await?),
+            Self::Postgres(pool) => Tx::Postgres(PgTx::begin(pool, "begin").await?.0),
         })
+    }
+
+    /// Begins a write transaction as soon as nobody else changes this job, see [`Tx::lock_job`].
+    pub async fn begin_on_job(&self, id: JobId) -> Result<Tx, sqlx::Error> {
+        // Most jobs are about no other one, and then one exchange is enough.
+        let alone = format!("select 1 from jobs where id = '{id}' and about_job is null for update");
+        let (mut tx, is_locked) = self.begin_and_lock(&alone).await?;
+        if !is_locked {
+            tx.lock_job(id).await?;
+        }
+        Ok(tx)
+    }
+
+    /// Begins a write transaction in which nobody else changes this job, whatever it is about, and which holds `lock` as well.
+    /// `None` if a worker has the job, if it has ended, or, with [`Patience::None`], if somebody changes it just now.
+    pub async fn begin_on_free_job(
+        &self,
+        id: JobId,
+        lock: Option<Lock<'_>>,
+        patience: Patience,
+    ) -> Result<Option<Tx>, sqlx::Error> {
+        let lock = lock.map_or("1".into(), Lock::call);
+        let how = match patience {
+            Patience::None => "skip locked",
+            Patience::Some => "",
+        };
+        let free =
+            format!("select {lock} from jobs where id = '{id}' and finished_at is null and lease_owner is null for update {how}");
+        let (tx, is_locked) = self.begin_and_lock(&free).await?;
+        Ok(is_locked.then_some(tx))
+    }
+
+    /// Begins a write transaction that holds `lock`.
+    pub async fn begin_with_lock(&self, lock: Lock<'_>) -> Result<Tx, sqlx::Error> {
+        Ok(self.begin_and_lock(&format!("select {}", lock.call())).await?.0)
+    }
+
+    /// Begins a write transaction with a statement that locks something, unless the database locks everything by itself. The
+    /// statement has no parameters, since those would cost an exchange. Returns whether there was something to lock.
+    async fn begin_and_lock(&self, statement: &str) -> Result<(Tx, bool), sqlx::Error> {
+        let Self::Postgres(pool) = self else { return Ok((self.begin().await?, true)) };
+        // Identifiers and numbers of the program's own types, and nothing else.
+        let (transaction, rows) = PgTx::begin(pool, AssertSqlSafe(format!("begin; {statement}"))).await?;
+        Ok((Tx::Postgres(transaction), rows > 0))
     }
 
     /// Begins a transaction for reading: all that is read inside belongs to one moment.
     pub async fn snapshot(&self) -> Result<Tx, sqlx::Error> {
         Ok(match self {
             Self::Sqlite { reader, .. } => Tx::Sqlite(reader.begin().await?),
-            Self::Postgres(pool) => Tx::Postgres(PgTx::begin(pool, "begin isolation level repeatable read, read only").await?),
+            Self::Postgres(pool) => Tx::Postgres(PgTx::begin(pool, "begin isolation level repeatable read, read only").await?.0),
         })
     }
 
@@ -239,7 +290,7 @@ impl Db {
         match self {
             Self::Sqlite { .. } => Ok(()),
             Self::Postgres(pool) => {
-                let transaction = PgTx::begin(pool, "begin; set local synchronous_commit = off").await?;
+                let (transaction, _) = PgTx::begin(pool, "begin; set local synchronous_commit = off").await?;
                 transaction.commit(changes.map(|change| change.to_message(origin))).await
             }
         }
@@ -268,14 +319,6 @@ impl Tx {
     /// until the end of the transaction. The jobs that a mailing is about come first, so that no two wait for each other.
     pub async fn lock_job(&mut self, id: JobId) -> Result<(), sqlx::Error> {
         if let Self::Postgres(_) = self {
-            // Most jobs are about no other one, and this costs a third of what comes below.
-            let alone: Option<JobId> = within!(*self, conn => {
-                sqlx::query_scalar("select id from jobs where id = $1 and about_job is null for update")
-                    .bind(id).fetch_optional(conn).await
-            })?;
-            if alone.is_some() {
-                return Ok(());
-            }
             within!(*self, conn => {
                 sqlx::query(
                     "with recursive line (id, about_job, depth) as
@@ -292,31 +335,11 @@ impl Tx {
         Ok(())
     }
 
-    /// Like [`Tx::lock_job`] for this job alone, but never waits: `false` if somebody else is at it.
-    pub async fn try_lock_job(&mut self, id: JobId) -> Result<bool, sqlx::Error> {
-        let Self::Postgres(_) = self else { return Ok(true) };
-        let locked: Option<JobId> = within!(*self, conn => {
-            sqlx::query_scalar("select id from jobs where id = $1 for update skip locked").bind(id).fetch_optional(conn).await
-        })?;
-        Ok(locked.is_some())
-    }
-
-    /// Waits until no other transaction holds this lock.
-    pub async fn lock(&mut self, lock: Lock<'_>) -> Result<(), sqlx::Error> {
-        if let Self::Postgres(_) = self {
-            let number = lock.number();
-            within!(*self, conn => sqlx::query("select pg_advisory_xact_lock($1)").bind(number).execute(conn).await.map(drop))?;
-        }
-        Ok(())
-    }
-
-    /// See [`Db::lease_time`].
-    pub async fn lease_time(&mut self, clock: &dyn Clock) -> Result<DateTime<Utc>, sqlx::Error> {
+    /// Which of the two is [`Db::lease_time`]: what the database's clock says, or the program's.
+    pub fn lease_time_of(&self, database: DateTime<Utc>, clock: &dyn Clock) -> DateTime<Utc> {
         match self {
-            Self::Postgres(_) if clock.is_of_this_machine() => {
-                within!(*self, conn => sqlx::query_scalar("select clock_timestamp()").fetch_one(conn).await)
-            }
-            _ => Ok(clock.now()),
+            Self::Postgres(_) if clock.is_of_this_machine() => database,
+            _ => clock.now(),
         }
     }
 

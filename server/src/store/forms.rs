@@ -116,8 +116,7 @@ impl Store {
             }
         }
         let now = self.clock.now();
-        let mut tx = self.db.begin().await?;
-        tx.lock(Lock::Request(key)).await?;
+        let mut tx = self.db.begin_with_lock(Lock::Request(key)).await?;
         let known = match room(&mut tx, owner, key, upload.name, &upload.sha256).await? {
             Room::Free => None,
             Room::Known(id) => Some(Some(id)),
@@ -275,9 +274,8 @@ impl Store {
     }
 
     async fn clean_uploads(&self, request: RequestKey, before: DateTime<Utc>) -> Result<u64, StoreError> {
-        let mut tx = self.db.begin().await?;
         // Its form may be sent just now: the job then gets its files, or finds none of them.
-        tx.lock(Lock::Request(request)).await?;
+        let mut tx = self.db.begin_with_lock(Lock::Request(request)).await?;
         let stored: Vec<Option<String>> = within!(tx, conn => {
             sqlx::query_scalar(
                 "delete from uploads where request_key = $1 and created_at < $2 and not exists

@@ -2,8 +2,8 @@
 
 use super::{
     Store, StoreError,
-    change::{About, insert_effect, remember},
-    db::{Lock, Tx, read, within},
+    change::{About, NewEffect, insert_effects, remember},
+    db::{Lock, Patience, Tx, read, within},
     record::{Record, load},
     text::storable,
 };
@@ -72,11 +72,12 @@ impl Heartbeat {
 impl Store {
     /// Creates a job, or finds the one that this request has already made.
     pub async fn create_job(&self, owner: UserId, key: RequestKey, spec: &Spec) -> Result<(JobId, bool), StoreError> {
-        let mut tx = self.db.begin().await?;
+        // Its files may be uploaded or cleaned away just now.
+        let mut tx = self.db.begin_with_lock(Lock::Request(key)).await?;
         let (id, is_new) = self.create_job_within(&mut tx, owner, key, spec).await?;
         if is_new {
             fail_point::reach("before", "commit of job queued").await;
-            self.announcer.commit(tx, &[JobChanged { id, version: 1, waits: true, goes_on: false }]).await?;
+            self.announcer.commit(tx, &[JobChanged { id, owner, version: 1, waits: true, goes_on: false }]).await?;
             fail_point::reach("after", "commit of job queued").await;
         }
         Ok((id, is_new))
@@ -91,17 +92,6 @@ impl Store {
         spec: &Spec,
     ) -> Result<(JobId, bool), StoreError> {
         let now = self.clock.now();
-        tx.lock(Lock::Request(key)).await?;
-        let existing: Option<JobId> = within!(*tx, conn => {
-            sqlx::query_scalar("select id from jobs where owner_id = $1 and request_key = $2")
-                .bind(owner)
-                .bind(key)
-                .fetch_optional(conn)
-                .await
-        })?;
-        if let Some(id) = existing {
-            return Ok((id, false));
-        }
         let id = JobId::new();
         let recipients = u32::try_from(spec.recipients.len()).unwrap_or(u32::MAX);
         let job = match spec.task.kind() {
@@ -109,20 +99,26 @@ impl Store {
             kind => Job::create_mailing(kind, recipients),
         };
         let spec_json = serde_json::to_string(spec)?;
-        within!(*tx, conn => {
-            sqlx::query(
+        // The first of two such requests at the same time keeps the other one waiting here.
+        let owner_email: Option<String> = within!(*tx, conn => {
+            sqlx::query_scalar(
                 "insert into jobs (id, owner_id, request_key, title, month, spec, phase, version, epoch, lost_claims, created_at, about_job)
-                 values ($1, $2, $3, $4, $5, $6, $7, 1, 0, 0, $8, $9)",
+                 values ($1, $2, $3, $4, $5, $6, $7, 1, 0, 0, $8, $9)
+                 on conflict (owner_id, request_key) do nothing
+                 returning (select email from users where users.id = owner_id)",
             )
             .bind(id).bind(owner).bind(key).bind(storable(&spec.title)).bind(spec.month.to_string()).bind(spec_json)
             .bind(job.phase.name()).bind(now).bind(spec.task.about())
-            .execute(conn)
+            .fetch_optional(conn)
             .await
-            .map(drop)
         })?;
-        let owner_email: String = within!(*tx, conn => {
-            sqlx::query_scalar("select email from users where id = $1").bind(owner).fetch_one(conn).await
-        })?;
+        let Some(owner_email) = owner_email else {
+            let existing: JobId = within!(*tx, conn => {
+                sqlx::query_scalar("select id from jobs where owner_id = $1 and request_key = $2")
+                    .bind(owner).bind(key).fetch_one(conn).await
+            })?;
+            return Ok((existing, false));
+        };
         within!(*tx, conn => {
             let mut insert = QueryBuilder::new("insert into steps (job_id, position, kind, state, done, total) ");
             insert.push_values((0_i64..).zip(&job.steps), |mut row, (position, step)| {
@@ -131,16 +127,19 @@ impl Store {
             insert.build().execute(conn).await.map(drop)
         })?;
         let mut recipients = spec.recipients.iter();
+        let mut aims = Vec::with_capacity(job.effects.len());
         for effect in &job.effects {
-            let (target, message_id) = match (effect.kind, &spec.task) {
+            aims.push(match (effect.kind, &spec.task) {
                 (EffectKind::Email, Task::SecondCopy { about, number }) => {
                     (recipients.next().cloned().unwrap_or_default(), message_id_of(tx, *about, *number).await?)
                 }
                 (EffectKind::Email, _) => (recipients.next().cloned().unwrap_or_default(), Some(self.new_message_id())),
                 _ => (spec.title.clone(), None),
-            };
-            insert_effect(tx, id, effect, (&target, message_id), About::of(spec, &owner_email), now).await?;
+            });
         }
+        let effects: Vec<NewEffect<'_>> =
+            job.effects.iter().zip(aims).map(|(effect, (target, message_id))| NewEffect { effect, target, message_id }).collect();
+        insert_effects(tx, id, &effects, About::of(spec, &owner_email), now).await?;
         remember(tx, id, now, &[(None, "Created".into())]).await?;
         Ok((id, true))
     }
@@ -167,17 +166,17 @@ impl Store {
 
     /// The open jobs and the newest ones, as changes.
     pub(super) async fn newest(&self) -> Result<Vec<JobChanged>, StoreError> {
-        let rows: Vec<(JobId, i64, bool)> = read!(self.db, conn => {
+        let rows: Vec<(JobId, UserId, i64, bool)> = read!(self.db, conn => {
             sqlx::query_as(
-                "select id, version, finished_at is null and lease_owner is null from jobs where finished_at is null
+                "select id, owner_id, version, finished_at is null and lease_owner is null from jobs where finished_at is null
                  union select * from
-                     (select id, version, finished_at is null and lease_owner is null from jobs order by id desc limit 50) as newest",
+                     (select id, owner_id, version, finished_at is null and lease_owner is null from jobs order by id desc limit 50) as newest",
             )
             .fetch_all(conn)
             .await
         })?;
         // Whether one goes on is not known here: its worker looks for itself.
-        Ok(rows.into_iter().map(|(id, version, waits)| JobChanged { id, version, waits, goes_on: false }).collect())
+        Ok(rows.into_iter().map(|(id, owner, version, waits)| JobChanged { id, owner, version, waits, goes_on: false }).collect())
     }
 
     /// The newest jobs before `before`: of `owner`, or of everybody.
@@ -225,14 +224,26 @@ impl Store {
         Ok(self.job(id).await?.map(|record| (answer, record)))
     }
 
+    /// Takes a job that was just announced as waiting, while nothing else waited, as far as the worker knows; `None` if it is
+    /// not to be had.
+    pub async fn claim_announced(&self, job: JobChanged, worker: &str, terms: ClaimTerms) -> Result<Option<Claim>, StoreError> {
+        let JobChanged { id, owner, .. } = job;
+        if terms.only.is_some_and(|only| only != id) {
+            return Ok(None);
+        }
+        match self.begin_claim(id, owner, terms, Patience::None).await? {
+            Some(tx) => self.claim_locked(tx, id, owner, worker, terms).await,
+            None => Ok(None),
+        }
+    }
+
     /// Takes the oldest job that waits for a worker, and whose owner has fewer than [`ClaimTerms::per_person`] jobs at work. A
     /// job whose rows cannot be understood is passed over, so that it does not keep the others waiting.
     pub async fn claim_job(&self, worker: &str, terms: ClaimTerms) -> Result<Option<Claim>, StoreError> {
         let (mut after, mut passed_over) = (None, Vec::new());
         // A look without a lock first: most of the time there is nothing to take.
         while let Some((id, owner)) = self.next_waiting(terms, after).await? {
-            let mut tx = self.db.begin().await?;
-            if tx.try_lock_job(id).await? {
+            if let Some(tx) = self.begin_claim(id, owner, terms, Patience::None).await? {
                 if let Some(claim) = self.claim_locked(tx, id, owner, worker, terms).await? {
                     return Ok(Some(claim));
                 }
@@ -243,13 +254,24 @@ impl Store {
         }
         // Nothing else is left, so that there is time to wait for those that somebody was at, who may leave them as they were.
         for (id, owner) in passed_over {
-            let mut tx = self.db.begin().await?;
-            tx.lock_job(id).await?;
+            let Some(tx) = self.begin_claim(id, owner, terms, Patience::Some).await? else { continue };
             if let Some(claim) = self.claim_locked(tx, id, owner, worker, terms).await? {
                 return Ok(Some(claim));
             }
         }
         Ok(None)
+    }
+
+    /// Begins to claim a job, while nobody else claims one of the same person.
+    async fn begin_claim(
+        &self,
+        id: JobId,
+        owner: UserId,
+        terms: ClaimTerms,
+        patience: Patience,
+    ) -> Result<Option<Tx>, sqlx::Error> {
+        let lock = terms.per_person.map(|_| Lock::AtWork(owner));
+        self.db.begin_on_free_job(id, lock, patience).await
     }
 
     /// The oldest job that waits, as long as nobody is at the limit; whoever is may have any number of jobs in front of the
@@ -323,8 +345,7 @@ impl Store {
         terms: ClaimTerms,
     ) -> Result<Option<Claim>, StoreError> {
         if terms.per_person.is_some() {
-            // Counted again while nobody else takes a job of the same person.
-            tx.lock(Lock::AtWork(owner)).await?;
+            // Again, now that nobody else takes a job of the same person.
             let at_work: i64 = within!(tx, conn => {
                 sqlx::query_scalar("select count(*) from jobs where owner_id = $1 and lease_owner is not null")
                     .bind(owner).fetch_one(conn).await
@@ -347,7 +368,7 @@ impl Store {
         }
         let Ok(epoch) = change.job.claim() else { return Ok(None) };
         let step = change.job.current_step().unwrap_or(StepKind::Collect);
-        change.lease = Some((worker.to_owned(), change.lease_time().await? + terms.lease));
+        change.lease = Some((worker.to_owned(), change.lease_time() + terms.lease));
         change.note(format!("Taken by worker {worker}"));
         let (spec, request_key) = (change.before.row.spec.clone(), change.before.row.request_key);
         change.commit().await?;
@@ -356,8 +377,8 @@ impl Store {
 
     /// Prolongs a lease and tells whether to go on. Does not change the record's version: nothing that a page shows changed.
     pub async fn heartbeat(&self, id: JobId, epoch: Epoch, lease: TimeDelta) -> Result<Heartbeat, StoreError> {
+        let until = self.db.lease_time(&*self.clock).await? + lease;
         let mut tx = self.db.begin().await?;
-        let until = tx.lease_time(&*self.clock).await? + lease;
         let row: Option<(Option<DateTime<Utc>>,)> = within!(tx, conn => {
             sqlx::query_as(
                 "update jobs set lease_expires_at = $3
@@ -394,7 +415,7 @@ impl Store {
     pub async fn recover_job(&self, id: JobId) -> Result<Option<Recovery>, StoreError> {
         let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
         // Read again under the lock: the worker may have prolonged its lease in between.
-        let now = change.lease_time().await?;
+        let now = change.lease_time();
         if change.lease.as_ref().is_none_or(|(_, until)| *until >= now) {
             return Ok(None);
         }

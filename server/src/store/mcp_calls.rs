@@ -108,8 +108,7 @@ impl Store {
     /// worker's.
     pub async fn begin_call(&self, job: JobId, epoch: Epoch, ended: Option<&CallEnd>, call: &NewCall) -> Result<u32, StoreError> {
         let now = self.clock.now();
-        let mut tx = self.db.begin().await?;
-        tx.lock_job(job).await?;
+        let mut tx = self.db.begin_on_job(job).await?;
         if let Some(ended) = ended {
             end(&mut tx, job, epoch, ended, now).await?;
         }
@@ -172,8 +171,7 @@ impl Store {
 
     /// Takes over the open task of the same call, which an earlier claim of this job has left behind.
     pub async fn adopt_task(&self, job: JobId, epoch: Epoch, call: &NewCall) -> Result<Option<(u32, String)>, StoreError> {
-        let mut tx = self.db.begin().await?;
-        tx.lock_job(job).await?;
+        let mut tx = self.db.begin_on_job(job).await?;
         let found: Option<(i64, String)> = within!(tx, conn => {
             sqlx::query_as(
                 "update mcp_calls set epoch = $2, state = 'running', ended_at = null, detail = null

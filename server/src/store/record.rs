@@ -34,6 +34,8 @@ pub struct JobRow {
     pub cancel_requested_at: Option<DateTime<Utc>>,
     pub cancel_requested_by: Option<String>,
     pub report_id: Option<ReportId>,
+    /// What the database's clock said when the transaction began in which this was read.
+    pub(super) database_time: DateTime<Utc>,
 }
 
 /// When a step began and ended.
@@ -79,6 +81,7 @@ struct JobColumns {
     cancel_requested_at: Option<DateTime<Utc>>,
     cancel_requested_by: Option<String>,
     report_id: Option<ReportId>,
+    database_time: DateTime<Utc>,
 }
 
 #[derive(FromRow)]
@@ -110,7 +113,7 @@ pub(super) async fn load(tx: &mut Tx, id: JobId) -> Result<Option<Record>, Store
     let columns: Option<JobColumns> = within!(*tx, conn => sqlx::query_as(
         "select jobs.id, owner_id, request_key, users.email as owner_email, spec, phase, version, epoch, lease_owner, lease_expires_at, lost_claims,
                 failed_step, failure, hold_until, set_aside_at, jobs.created_at, started_at, finished_at, cancel_requested_at, cancel_requested_by,
-                reports.id as report_id
+                reports.id as report_id, current_timestamp as database_time
          from jobs join users on users.id = jobs.owner_id left join reports on reports.job_id = jobs.id
          where jobs.id = $1",
     )
@@ -211,6 +214,7 @@ fn assemble(columns: JobColumns, steps: &[StepColumns], effects: Vec<EffectColum
         cancel_requested_at: columns.cancel_requested_at,
         cancel_requested_by: columns.cancel_requested_by,
         report_id: columns.report_id,
+        database_time: columns.database_time,
     };
     Ok(Record { row, job, times, targets, message_ids, effect_times })
 }

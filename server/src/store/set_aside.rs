@@ -25,8 +25,7 @@ impl Store {
         if !copied {
             return Ok(());
         }
-        let mut tx = self.db.begin().await?;
-        tx.lock(Lock::SettingAside).await?;
+        let mut tx = self.db.begin_with_lock(Lock::SettingAside).await?;
         // Read again under the lock: another process may have opened it at the same time, and work in it by now.
         let copied: bool = within!(tx, conn => sqlx::query_scalar(IS_MARKED).fetch_one(conn).await)?;
         if copied {
@@ -63,9 +62,9 @@ impl Store {
         } + "; nothing goes on by itself";
         let mut changed = Vec::with_capacity(open.len());
         for id in open {
-            let version;
-            (tx, version) = self.part_from_worker(tx, id, &note).await?;
-            changed.extend(version.map(|version| JobChanged { id, version, waits: false, goes_on: false }));
+            let change;
+            (tx, change) = self.part_from_worker(tx, id, &note).await?;
+            changed.extend(change);
         }
         within!(tx, conn => {
             sqlx::query("update jobs set set_aside_at = $1 where finished_at is null and set_aside_at is null")
@@ -92,7 +91,7 @@ impl Store {
 
     /// Accounts for what a worker of the original had open, and tells the job's history of the copy. A job whose rows cannot be
     /// understood is left as it is, like everywhere: it is set aside with the others. Gives the transaction back.
-    async fn part_from_worker(&self, mut tx: Tx, id: JobId, note: &str) -> Result<(Tx, Option<i64>), StoreError> {
+    async fn part_from_worker(&self, mut tx: Tx, id: JobId, note: &str) -> Result<(Tx, Option<JobChanged>), StoreError> {
         tx.lock_job(id).await?;
         let record = match load(&mut tx, id).await {
             Ok(Some(record)) => record,
@@ -109,8 +108,8 @@ impl Store {
             change.abandon_calls().await?;
         }
         change.note(note.to_owned());
-        let version = change.write().await?;
-        Ok((change.tx, Some(version)))
+        let (owner, version) = (change.row().owner_id, change.write().await?);
+        Ok((change.tx, Some(JobChanged { id, owner, version, waits: false, goes_on: false })))
     }
 
     /// A person says that a job that was set aside goes on, and how they know that it may. `None` if there is no such job;

@@ -14,9 +14,8 @@ impl Store {
     /// Decides whether a sign-in may be tried, and counts it as a failure until it turns out to be none.
     pub async fn admit_sign_in(&self, account: &EmailAddress) -> Result<Admission, StoreError> {
         let now = self.clock.now();
-        let mut tx = self.db.begin().await?;
         // Guesses at the same time would otherwise all find the same count.
-        tx.lock(Lock::SignIn(account)).await?;
+        let mut tx = self.db.begin_with_lock(Lock::SignIn(account)).await?;
         // Of all accounts: names that do not exist must not pile up.
         within!(tx, conn => {
             sqlx::query("delete from sign_in_failures where at <= $1").bind(now - WINDOW).execute(conn).await.map(drop)

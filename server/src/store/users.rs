@@ -90,8 +90,7 @@ impl Store {
     /// Makes the first admin, in UTC until they choose a zone; `None` if somebody exists already.
     pub async fn create_first_user(&self, email: &EmailAddress, password: &PasswordHash) -> Result<Option<UserId>, StoreError> {
         let (id, now) = (UserId::new(), self.clock.now());
-        let mut tx = self.db.begin().await?;
-        tx.lock(Lock::FirstUser).await?;
+        let mut tx = self.db.begin_with_lock(Lock::FirstUser).await?;
         let users: i64 = within!(tx, conn => sqlx::query_scalar("select count(*) from users where password_hash <> $1").bind(UNUSABLE).fetch_one(conn).await)?;
         if users > 0 {
             return Ok(None);

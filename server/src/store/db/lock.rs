@@ -23,8 +23,13 @@ pub enum Lock<'a> {
 }
 
 impl Lock<'_> {
+    /// The call of PostgreSQL that waits for it and takes it.
+    pub fn call(self) -> String {
+        format!("pg_advisory_xact_lock({})", self.number())
+    }
+
     /// The number that stands for it. Two things may have the same by chance; they then wait for each other without need.
-    pub fn number(self) -> i64 {
+    fn number(self) -> i64 {
         let name = match self {
             Self::FirstUser => Uuid::from_u128(1),
             Self::SettingAside => Uuid::from_u128(2),

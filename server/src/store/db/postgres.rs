@@ -145,11 +145,11 @@ pub struct PgTx {
 }
 
 impl PgTx {
-    /// Begins a transaction with this statement.
-    pub async fn begin(pool: &PgPool, statement: &'static str) -> Result<Self, sqlx::Error> {
+    /// Begins a transaction with these statements, in one exchange. Returns how many rows they gave as well.
+    pub async fn begin(pool: &PgPool, statements: impl SqlSafeStr) -> Result<(Self, u64), sqlx::Error> {
         let mut transaction = Self { connection: Some(Borrowed::of(pool).await?) };
-        transaction.say(statement).await?;
-        Ok(transaction)
+        let rows = transaction.say(statements).await?;
+        Ok((transaction, rows))
     }
 
     /// Fails once the transaction is over.
@@ -174,12 +174,13 @@ impl PgTx {
         Ok(())
     }
 
-    async fn say(&mut self, statements: impl SqlSafeStr) -> Result<(), sqlx::Error> {
+    /// Returns how many rows the statements gave.
+    async fn say(&mut self, statements: impl SqlSafeStr) -> Result<u64, sqlx::Error> {
         let said = bounded(raw_sql(statements).execute(self.connection()?)).await.flatten();
         if said.is_err() {
             self.give_up();
         }
-        said.map(drop)
+        said.map(|done| done.rows_affected())
     }
 }
 
