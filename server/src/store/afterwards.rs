@@ -5,7 +5,7 @@
 
 use super::{
     JobTx, Store, StoreError,
-    db::{Tx, read, within},
+    db::{Batch, Lock, Tx, read, within},
     record::Record,
     text::storable,
 };
@@ -258,6 +258,7 @@ impl Store {
         let Some(about) = task.about() else { return Ok(Mailing::NotFound) };
         let Some(mut change) = self.change_job(about).await? else { return Ok(Mailing::NotFound) };
         let owner = change.row().owner_id;
+        change.tx.lock(Lock::Request(key)).await?;
         let known: Option<(JobId, String)> = within!(change.tx, conn => {
             sqlx::query_as("select id, spec from jobs where owner_id = $1 and request_key = $2")
                 .bind(owner).bind(key).fetch_optional(conn).await
@@ -271,7 +272,7 @@ impl Store {
             Err(answer) => return Ok(answer),
         };
         let spec = change.row().spec.mailing(task.clone(), recipients);
-        let (id, true) = self.create_job_within(&mut change.tx, owner, key, &spec).await? else { return Ok(Mailing::KeyInUse) };
+        let (id, _) = self.create_job_within(&mut change.tx, owner, key, &spec).await?;
         change.new_jobs.push(JobChanged { id, owner, version: 1, waits: true, goes_on: false });
         match &task {
             Task::SecondCopy { number, .. } => {
@@ -471,14 +472,16 @@ async fn copy_message(tx: &mut Tx, from: JobId, number: u32, to: JobId, now: Dat
 }
 
 /// Adds the row of a decision.
-pub(super) async fn insert_decision(tx: &mut Tx, job: JobId, number: u32, decision: &Decision) -> Result<(), StoreError> {
-    within!(*tx, conn => {
-        sqlx::query("insert into decisions (job_id, number, at, by_email, decision, reason) values ($1, $2, $3, $4, $5, $6)")
-            .bind(job).bind(i64::from(number)).bind(decision.at).bind(&decision.by).bind(decision.ruling.name())
-            .bind(storable(&decision.reason))
-            .execute(conn)
-            .await
-            .map(drop)
-    })?;
-    Ok(())
+pub(super) fn add_decision(batch: &mut Batch, job: JobId, number: u32, decision: &Decision) {
+    batch.insert(
+        "decisions (job_id, number, at, by_email, decision, reason)",
+        [[
+            job.into(),
+            number.into(),
+            decision.at.into(),
+            decision.by.clone().into(),
+            decision.ruling.name().into(),
+            storable(&decision.reason).into(),
+        ]],
+    );
 }

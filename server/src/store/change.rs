@@ -7,9 +7,8 @@
 
 use super::{
     Store, StoreError,
-    afterwards::{Decision, Ruling, insert_decision},
-    db::{Tx, within},
-    error::one_row,
+    afterwards::{Decision, Ruling, add_decision},
+    db::{Batch, Tx},
     record::{JobRow, Record, load},
     relay::Announcer,
     text::storable,
@@ -24,11 +23,7 @@ use crate::{
 };
 use app::contract::{Change, Effect, Job, NotDone, Outcome, Phase, StepState, changes};
 use chrono::{DateTime, TimeDelta, Utc};
-use sqlx::QueryBuilder;
 use std::collections::HashMap;
-
-/// How many effects one statement adds. SQLite takes 32,766 parameters, PostgreSQL 65,535.
-const EFFECTS_AT_ONCE: usize = 1000;
 
 /// A change of one job under way.
 pub struct JobTx {
@@ -152,23 +147,32 @@ impl JobTx {
         let (cancel_at, cancel_by) = self.cancel.clone().unzip();
         let (lease_owner, lease_until) = lease.unzip();
         let (failed_step, failure) = self.job.failure.as_ref().map(|f| (f.step.name(), f.reason.clone())).unzip();
-        let rows = within!(self.tx, conn => {
-            sqlx::query(
-                "update jobs set phase = $3, version = $2 + 1, epoch = $4, lease_owner = $5, lease_expires_at = $6, lost_claims = $7,
-                        failed_step = $8, failure = $9, started_at = $10, finished_at = $11,
-                        cancel_requested_at = $12, cancel_requested_by = $13, hold_until = $14
-                 where id = $1 and version = $2",
-            )
-            .bind(id).bind(version).bind(self.job.phase.name()).bind(i64::from(self.job.epoch))
-            .bind(lease_owner).bind(lease_until).bind(i64::from(self.job.lost_claims))
-            .bind(failed_step).bind(failure.as_deref().map(storable)).bind(started).bind(finished).bind(cancel_at).bind(cancel_by).bind(hold_until)
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected())
-        })?;
-        one_row("update of a job", rows)?;
-        self.store_steps().await?;
-        self.store_effects().await?;
+        let mut batch = Batch::default();
+        batch.update_one(
+            "update of a job",
+            "update jobs set phase = $3, version = $2 + 1, epoch = $4, lease_owner = $5, lease_expires_at = $6, lost_claims = $7,
+                    failed_step = $8, failure = $9, started_at = $10, finished_at = $11,
+                    cancel_requested_at = $12, cancel_requested_by = $13, hold_until = $14
+             where id = $1 and version = $2",
+            [
+                id.into(),
+                version.into(),
+                self.job.phase.name().into(),
+                self.job.epoch.into(),
+                lease_owner.into(),
+                lease_until.into(),
+                self.job.lost_claims.into(),
+                failed_step.into(),
+                failure.as_deref().map(storable).into(),
+                started.into(),
+                finished.into(),
+                cancel_at.into(),
+                cancel_by.into(),
+                hold_until.into(),
+            ],
+        );
+        self.add_steps(&mut batch);
+        self.add_effects(&mut batch);
         let mut entries = Vec::with_capacity(found.len() + self.notes.len());
         for change in &found {
             let effect = match change {
@@ -178,10 +182,11 @@ impl JobTx {
             entries.push((effect, self.describe(*change)));
         }
         entries.append(&mut self.notes);
-        remember(&mut self.tx, id, now, &entries).await?;
+        add_entries(&mut batch, id, now, &entries);
         for (number, decision) in std::mem::take(&mut self.decisions) {
-            insert_decision(&mut self.tx, id, number, &decision).await?;
+            add_decision(&mut batch, id, number, &decision);
         }
+        self.tx.write(batch).await?;
         Ok(version + 1)
     }
 
@@ -189,8 +194,7 @@ impl JobTx {
         self.lease.as_ref().map(|(_, until)| *until) == self.before.row.lease_expires_at
     }
 
-    async fn store_steps(&mut self) -> Result<(), StoreError> {
-        let id = self.before.row.id;
+    fn add_steps(&self, batch: &mut Batch) {
         for (earlier, step) in self.before.job.steps.iter().zip(&self.job.steps) {
             if earlier == step {
                 continue;
@@ -198,101 +202,119 @@ impl JobTx {
             let begins = step.state == StepState::Running && earlier.state != StepState::Running;
             let ends =
                 matches!(step.state, StepState::Done | StepState::Failed | StepState::Stopped) && earlier.state != step.state;
-            let (begun, ended) = (begins.then_some(self.now), ends.then_some(self.now));
-            let rows = within!(self.tx, conn => {
-                sqlx::query(
-                    "update steps set state = $3, done = $4, total = $5,
-                            started_at = coalesce(started_at, $6), ended_at = coalesce($7, ended_at)
-                     where job_id = $1 and kind = $2",
-                )
-                .bind(id).bind(step.kind.name()).bind(step.state.name()).bind(i64::from(step.done)).bind(i64::from(step.total))
-                .bind(begun).bind(ended)
-                .execute(conn)
-                .await
-                .map(|done| done.rows_affected())
-            })?;
-            one_row("update of a step", rows)?;
+            batch.update_one(
+                "update of a step",
+                "update steps set state = $3, done = $4, total = $5,
+                        started_at = coalesce(started_at, $6), ended_at = coalesce($7, ended_at)
+                 where job_id = $1 and kind = $2",
+                [
+                    self.before.row.id.into(),
+                    step.kind.name().into(),
+                    step.state.name().into(),
+                    step.done.into(),
+                    step.total.into(),
+                    begins.then_some(self.now).into(),
+                    ends.then_some(self.now).into(),
+                ],
+            );
         }
-        Ok(())
     }
 
-    async fn store_effects(&mut self) -> Result<(), StoreError> {
-        let (id, now) = (self.before.row.id, self.now);
-        for effect in self.job.effects.clone() {
-            let earlier = self.before.job.effect(effect.number).cloned();
-            match &earlier {
+    fn add_effects(&self, batch: &mut Batch) {
+        for effect in &self.job.effects {
+            let earlier = self.before.job.effect(effect.number);
+            match earlier {
                 None => {
                     let target = self.targets.get(&effect.number).cloned().unwrap_or_default();
                     let about = About::of(&self.before.row.spec, &self.before.row.owner_email);
-                    let new = NewEffect { effect: &effect, target, message_id: None };
-                    insert_effects(&mut self.tx, id, &[new], about, now).await?;
+                    let new = NewEffect { effect, target, message_id: None };
+                    add_new_effects(batch, self.before.row.id, [new], about, self.now);
                 }
-                Some(earlier) if *earlier == effect => continue,
-                Some(_) => {
-                    let rows = within!(self.tx, conn => {
-                        sqlx::query(
-                            "update effects set outcome = $3, not_done = $4, attempts = $5, epoch = $6, evidence = $7, changed_at = $8
-                             where job_id = $1 and number = $2",
-                        )
-                        .bind(id).bind(i64::from(effect.number)).bind(effect.outcome.name())
-                        .bind(effect.not_done.map(NotDone::name))
-                        .bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch)).bind(effect.evidence.as_deref().map(storable)).bind(now)
-                        .execute(conn)
-                        .await
-                        .map(|done| done.rows_affected())
-                    })?;
-                    one_row("update of an effect", rows)?;
-                }
+                Some(earlier) if earlier == effect => continue,
+                Some(_) => batch.update_one(
+                    "update of an effect",
+                    "update effects set outcome = $3, not_done = $4, attempts = $5, epoch = $6, evidence = $7, changed_at = $8
+                     where job_id = $1 and number = $2",
+                    [
+                        self.before.row.id.into(),
+                        effect.number.into(),
+                        effect.outcome.name().into(),
+                        effect.not_done.map(NotDone::name).into(),
+                        effect.attempts.into(),
+                        effect.epoch.into(),
+                        effect.evidence.as_deref().map(storable).into(),
+                        self.now.into(),
+                    ],
+                ),
             }
-            let was_unconfirmed = earlier.as_ref().is_some_and(|earlier| earlier.outcome == Outcome::Unconfirmed);
             let attempted_before = earlier.map_or(0, |earlier| earlier.attempts);
-            if effect.attempts == attempted_before && was_unconfirmed {
-                self.settle_attempt(&effect).await?;
+            if effect.attempts > attempted_before {
+                self.add_new_attempt(batch, effect);
+            } else if earlier.is_some_and(|earlier| earlier.outcome == Outcome::Unconfirmed) {
+                self.add_settled_attempt(batch, effect);
             } else {
-                self.store_attempt(&effect, effect.attempts > attempted_before).await?;
+                self.add_attempt(batch, effect);
             }
         }
-        Ok(())
     }
 
-    async fn store_attempt(&mut self, effect: &Effect, is_new: bool) -> Result<(), StoreError> {
-        let (id, now) = (self.before.row.id, self.now);
-        let doubted = (effect.outcome == Outcome::InDoubt).then_some(now);
-        let ended = (!effect.outcome.is_open()).then_some(now);
-        let sql = if is_new {
-            "insert into attempts (job_id, number, attempt, epoch, outcome, evidence, in_doubt_at, ended_at, began_at)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-        } else {
+    fn add_new_attempt(&self, batch: &mut Batch, effect: &Effect) {
+        batch.insert(
+            "attempts (job_id, number, attempt, epoch, outcome, evidence, in_doubt_at, ended_at, began_at)",
+            [[
+                self.before.row.id.into(),
+                effect.number.into(),
+                effect.attempts.into(),
+                effect.epoch.into(),
+                effect.outcome.name().into(),
+                effect.evidence.as_deref().map(storable).into(),
+                self.doubted(effect).into(),
+                self.ended(effect).into(),
+                self.now.into(),
+            ]],
+        );
+    }
+
+    fn add_attempt(&self, batch: &mut Batch, effect: &Effect) {
+        batch.update(
             "update attempts set epoch = $4, outcome = $5, evidence = $6, in_doubt_at = coalesce($7, in_doubt_at), ended_at = $8
-             where job_id = $1 and number = $2 and attempt = $3"
-        };
-        within!(self.tx, conn => {
-            let mut query = sqlx::query(sql)
-                .bind(id).bind(i64::from(effect.number)).bind(i64::from(effect.attempts)).bind(i64::from(effect.epoch))
-                .bind(effect.outcome.name()).bind(effect.evidence.as_deref().map(storable)).bind(doubted).bind(ended);
-            if is_new {
-                query = query.bind(now);
-            }
-            query.execute(conn).await.map(drop)
-        })?;
-        Ok(())
+             where job_id = $1 and number = $2 and attempt = $3",
+            [
+                self.before.row.id.into(),
+                effect.number.into(),
+                effect.attempts.into(),
+                effect.epoch.into(),
+                effect.outcome.name().into(),
+                effect.evidence.as_deref().map(storable).into(),
+                self.doubted(effect).into(),
+                self.ended(effect).into(),
+            ],
+        );
     }
 
     /// What was found out later stands beside what the attempt itself has seen.
-    async fn settle_attempt(&mut self, effect: &Effect) -> Result<(), StoreError> {
-        let (id, now) = (self.before.row.id, self.now);
-        let rows = within!(self.tx, conn => {
-            sqlx::query(
-                "update attempts set outcome = $4, settled_at = $5, settled_by = $6
-                 where job_id = $1 and number = $2 and attempt = $3",
-            )
-            .bind(id).bind(i64::from(effect.number)).bind(i64::from(effect.attempts)).bind(effect.outcome.name()).bind(now)
-            .bind(storable(effect.evidence.as_deref().unwrap_or_default()))
-            .execute(conn)
-            .await
-            .map(|done| done.rows_affected())
-        })?;
-        one_row("settling of an attempt", rows)
+    fn add_settled_attempt(&self, batch: &mut Batch, effect: &Effect) {
+        batch.update_one(
+            "settling of an attempt",
+            "update attempts set outcome = $4, settled_at = $5, settled_by = $6
+             where job_id = $1 and number = $2 and attempt = $3",
+            [
+                self.before.row.id.into(),
+                effect.number.into(),
+                effect.attempts.into(),
+                effect.outcome.name().into(),
+                self.now.into(),
+                storable(effect.evidence.as_deref().unwrap_or_default()).into(),
+            ],
+        );
+    }
+
+    fn doubted(&self, effect: &Effect) -> Option<DateTime<Utc>> {
+        (effect.outcome == Outcome::InDoubt).then_some(self.now)
+    }
+
+    fn ended(&self, effect: &Effect) -> Option<DateTime<Utc>> {
+        (!effect.outcome.is_open()).then_some(self.now)
     }
 
     /// The history's sentence for a change.
@@ -349,51 +371,42 @@ pub(super) struct NewEffect<'a> {
     pub(super) message_id: Option<String>,
 }
 
-/// Adds the rows of effects, in one statement, since each costs a way to the database and back.
-pub(super) async fn insert_effects(
-    tx: &mut Tx,
+/// Adds the rows of new effects.
+pub(super) fn add_new_effects<'a>(
+    batch: &mut Batch,
     job: JobId,
-    effects: &[NewEffect<'_>],
+    effects: impl IntoIterator<Item = NewEffect<'a>>,
     About { spec, owner_email }: About<'_>,
     now: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    let month = spec.month.to_string();
-    for some in effects.chunks(EFFECTS_AT_ONCE) {
-        within!(*tx, conn => {
-            let mut insert = QueryBuilder::new(
-                "insert into effects (job_id, number, kind, outcome, not_done, attempts, epoch, evidence, target, message_id,
-                                      job_kind, job_title, job_month, owner_email, created_at, changed_at) ",
-            );
-            insert.push_values(some, |mut row, NewEffect { effect, target, message_id }| {
-                row.push_bind(job).push_bind(i64::from(effect.number)).push_bind(effect.kind.name()).push_bind(effect.outcome.name())
-                    .push_bind(effect.not_done.map(NotDone::name)).push_bind(i64::from(effect.attempts)).push_bind(i64::from(effect.epoch))
-                    .push_bind(effect.evidence.as_deref().map(storable)).push_bind(storable(target)).push_bind(message_id.as_deref())
-                    .push_bind(spec.task.kind().name()).push_bind(storable(&spec.title)).push_bind(&month).push_bind(owner_email)
-                    .push_bind(now).push_bind(now);
-            });
-            insert.build().execute(conn).await.map(drop)
-        })?;
-    }
-    Ok(())
+) {
+    batch.insert(
+        "effects (job_id, number, kind, outcome, not_done, attempts, epoch, evidence, target, message_id,
+                  job_kind, job_title, job_month, owner_email, created_at, changed_at)",
+        effects.into_iter().map(|NewEffect { effect, target, message_id }| {
+            [
+                job.into(),
+                effect.number.into(),
+                effect.kind.name().into(),
+                effect.outcome.name().into(),
+                effect.not_done.map(NotDone::name).into(),
+                effect.attempts.into(),
+                effect.epoch.into(),
+                effect.evidence.as_deref().map(storable).into(),
+                storable(&target).into(),
+                message_id.into(),
+                spec.task.kind().name().into(),
+                storable(&spec.title).into(),
+                spec.month.to_string().into(),
+                owner_email.into(),
+                now.into(),
+                now.into(),
+            ]
+        }),
+    );
 }
 
 /// Adds entries to the history of a job, each with the number of the effect that it is about.
-pub(super) async fn remember(
-    tx: &mut Tx,
-    job: JobId,
-    at: DateTime<Utc>,
-    entries: &[(Option<u32>, String)],
-) -> Result<(), StoreError> {
-    if entries.is_empty() {
-        return Ok(());
-    }
-    within!(*tx, conn => {
-        // One statement, since each costs a way to the database and back.
-        let mut insert = QueryBuilder::new("insert into history (job_id, effect, at, entry) ");
-        insert.push_values(entries, |mut row, (effect, entry)| {
-            row.push_bind(job).push_bind(effect.map(i64::from)).push_bind(at).push_bind(storable(entry));
-        });
-        insert.build().execute(conn).await.map(drop)
-    })?;
-    Ok(())
+pub(super) fn add_entries(batch: &mut Batch, job: JobId, at: DateTime<Utc>, entries: &[(Option<u32>, String)]) {
+    let rows = entries.iter().map(|(effect, entry)| [job.into(), (*effect).into(), at.into(), storable(entry).into()]);
+    batch.insert("history (job_id, effect, at, entry)", rows);
 }

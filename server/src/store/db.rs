@@ -4,11 +4,13 @@
 //! driver. What truly differs is in the few named functions of this file: how a transaction begins, which rows it locks, whose
 //! clock decides about leases, and how other processes are told.
 
+mod batch;
 mod lock;
 mod postgres;
 
 use super::StoreError;
 use crate::{bus::JobChanged, clock::Clock, id::JobId};
+pub(super) use batch::Batch;
 use chrono::{DateTime, Utc};
 pub(super) use lock::Lock;
 use postgres::PgTx;
@@ -331,6 +333,15 @@ impl Tx {
                 .await
                 .map(drop)
             })?;
+        }
+        Ok(())
+    }
+
+    /// Waits until no other transaction holds this lock.
+    pub async fn lock(&mut self, lock: Lock<'_>) -> Result<(), sqlx::Error> {
+        if let Self::Postgres(_) = self {
+            let text = format!("select {}", lock.call());
+            within!(*self, conn => sqlx::query(AssertSqlSafe(text)).execute(conn).await.map(drop))?;
         }
         Ok(())
     }

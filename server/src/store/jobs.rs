@@ -2,8 +2,8 @@
 
 use super::{
     Store, StoreError,
-    change::{About, NewEffect, insert_effects, remember},
-    db::{Lock, Patience, Tx, read, within},
+    change::{About, NewEffect, add_entries, add_new_effects},
+    db::{Batch, Lock, Patience, Tx, read, within},
     record::{Record, load},
     text::storable,
 };
@@ -15,7 +15,6 @@ use crate::{
 };
 use app::contract::{CancelAnswer, EffectKind, Epoch, Job, JobKind, Phase, Recovery, Refusal, StepKind, StepState};
 use chrono::{DateTime, TimeDelta, Utc};
-use sqlx::QueryBuilder;
 
 /// What a worker holds after claiming a job.
 #[derive(Debug, Clone)]
@@ -83,7 +82,7 @@ impl Store {
         Ok((id, is_new))
     }
 
-    /// Like [`Store::create_job`], in a transaction that the caller commits.
+    /// Like [`Store::create_job`], in a transaction that holds the request's lock, and that the caller commits.
     pub(super) async fn create_job_within(
         &self,
         tx: &mut Tx,
@@ -92,40 +91,52 @@ impl Store {
         spec: &Spec,
     ) -> Result<(JobId, bool), StoreError> {
         let now = self.clock.now();
+        let (owner_email, existing): (String, Option<JobId>) = within!(*tx, conn => {
+            sqlx::query_as(
+                "select email, (select jobs.id from jobs where owner_id = users.id and request_key = $2) from users where users.id = $1",
+            )
+            .bind(owner).bind(key).fetch_one(conn).await
+        })?;
+        if let Some(id) = existing {
+            return Ok((id, false));
+        }
         let id = JobId::new();
         let recipients = u32::try_from(spec.recipients.len()).unwrap_or(u32::MAX);
         let job = match spec.task.kind() {
             JobKind::Report => Job::create(recipients, spec.hold != Hold::None),
             kind => Job::create_mailing(kind, recipients),
         };
-        let spec_json = serde_json::to_string(spec)?;
-        // The first of two such requests at the same time keeps the other one waiting here.
-        let owner_email: Option<String> = within!(*tx, conn => {
-            sqlx::query_scalar(
-                "insert into jobs (id, owner_id, request_key, title, month, spec, phase, version, epoch, lost_claims, created_at, about_job)
-                 values ($1, $2, $3, $4, $5, $6, $7, 1, 0, 0, $8, $9)
-                 on conflict (owner_id, request_key) do nothing
-                 returning (select email from users where users.id = owner_id)",
-            )
-            .bind(id).bind(owner).bind(key).bind(storable(&spec.title)).bind(spec.month.to_string()).bind(spec_json)
-            .bind(job.phase.name()).bind(now).bind(spec.task.about())
-            .fetch_optional(conn)
-            .await
-        })?;
-        let Some(owner_email) = owner_email else {
-            let existing: JobId = within!(*tx, conn => {
-                sqlx::query_scalar("select id from jobs where owner_id = $1 and request_key = $2")
-                    .bind(owner).bind(key).fetch_one(conn).await
-            })?;
-            return Ok((existing, false));
-        };
-        within!(*tx, conn => {
-            let mut insert = QueryBuilder::new("insert into steps (job_id, position, kind, state, done, total) ");
-            insert.push_values((0_i64..).zip(&job.steps), |mut row, (position, step)| {
-                row.push_bind(id).push_bind(position).push_bind(step.kind.name()).push_bind(step.state.name()).push("0, 0");
-            });
-            insert.build().execute(conn).await.map(drop)
-        })?;
+        let mut batch = Batch::default();
+        batch.insert(
+            "jobs (id, owner_id, request_key, title, month, spec, phase, version, epoch, lost_claims, created_at, about_job)",
+            [[
+                id.into(),
+                owner.into(),
+                key.into(),
+                storable(&spec.title).into(),
+                spec.month.to_string().into(),
+                serde_json::to_string(spec)?.into(),
+                job.phase.name().into(),
+                1_i64.into(),
+                job.epoch.into(),
+                job.lost_claims.into(),
+                now.into(),
+                spec.task.about().into(),
+            ]],
+        );
+        batch.insert(
+            "steps (job_id, position, kind, state, done, total)",
+            (0_i64..).zip(&job.steps).map(|(position, step)| {
+                [
+                    id.into(),
+                    position.into(),
+                    step.kind.name().into(),
+                    step.state.name().into(),
+                    step.done.into(),
+                    step.total.into(),
+                ]
+            }),
+        );
         let mut recipients = spec.recipients.iter();
         let mut aims = Vec::with_capacity(job.effects.len());
         for effect in &job.effects {
@@ -137,10 +148,10 @@ impl Store {
                 _ => (spec.title.clone(), None),
             });
         }
-        let effects: Vec<NewEffect<'_>> =
-            job.effects.iter().zip(aims).map(|(effect, (target, message_id))| NewEffect { effect, target, message_id }).collect();
-        insert_effects(tx, id, &effects, About::of(spec, &owner_email), now).await?;
-        remember(tx, id, now, &[(None, "Created".into())]).await?;
+        let effects = job.effects.iter().zip(aims).map(|(effect, (target, message_id))| NewEffect { effect, target, message_id });
+        add_new_effects(&mut batch, id, effects, About::of(spec, &owner_email), now);
+        add_entries(&mut batch, id, now, &[(None, "Created".into())]);
+        tx.write(batch).await?;
         Ok((id, true))
     }
 

@@ -84,28 +84,26 @@ struct JobColumns {
     database_time: DateTime<Utc>,
 }
 
+/// A step or an effect: they are read together, since each query costs a way to the database and back.
 #[derive(FromRow)]
-struct StepColumns {
-    kind: String,
-    state: String,
-    done: i64,
-    total: i64,
-    started_at: Option<DateTime<Utc>>,
-    ended_at: Option<DateTime<Utc>>,
-}
-
-#[derive(FromRow)]
-struct EffectColumns {
+struct PartColumns {
+    /// The place of a step, the number of an effect.
     number: i64,
     kind: String,
-    outcome: String,
+    /// The state of a step, the outcome of an effect.
+    state: String,
+    /// What is done of a step, the attempts at an effect.
+    done: i64,
+    /// What there is to do in a step, the epoch of an effect.
+    total: i64,
     not_done: Option<String>,
-    attempts: i64,
-    epoch: i64,
     evidence: Option<String>,
-    target: String,
+    /// Every effect has one, and no step.
+    target: Option<String>,
     message_id: Option<String>,
-    changed_at: DateTime<Utc>,
+    /// When a step began, or when an effect changed.
+    at: Option<DateTime<Utc>>,
+    ended_at: Option<DateTime<Utc>>,
 }
 
 /// Reads a job inside a transaction, so that its parts belong together; inside a write transaction nothing can be stale.
@@ -121,26 +119,28 @@ pub(super) async fn load(tx: &mut Tx, id: JobId) -> Result<Option<Record>, Store
     .fetch_optional(conn)
     .await)?;
     let Some(columns) = columns else { return Ok(None) };
-    let steps: Vec<StepColumns> = within!(*tx, conn => sqlx::query_as("select kind, state, done, total, started_at, ended_at from steps where job_id = $1 order by position")
-            .bind(id)
-            .fetch_all(conn)
-            .await)?;
-    let effects: Vec<EffectColumns> = within!(*tx, conn => sqlx::query_as(
-        "select number, kind, outcome, not_done, attempts, epoch, evidence, target, message_id, changed_at
-         from effects where job_id = $1 order by number",
+    let parts: Vec<PartColumns> = within!(*tx, conn => sqlx::query_as(
+        "select position as number, kind, state, done, total, null as not_done, null as evidence, null as target, null as message_id,
+                started_at as at, ended_at
+         from steps where job_id = $1
+         union all
+         select number, kind, outcome, attempts, epoch, not_done, evidence, target, message_id, changed_at, null
+         from effects where job_id = $1
+         order by number",
     )
     .bind(id)
     .fetch_all(conn)
     .await)?;
-    assemble(columns, &steps, effects).map(Some)
+    assemble(columns, parts).map(Some)
 }
 
-fn assemble(columns: JobColumns, steps: &[StepColumns], effects: Vec<EffectColumns>) -> Result<Record, StoreError> {
+fn assemble(columns: JobColumns, parts: Vec<PartColumns>) -> Result<Record, StoreError> {
+    let (effects, steps): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.target.is_some());
     let row_name = columns.id.to_string();
     let wrong = |table, column| StoreError::Inconsistent { table, column, row: row_name.clone() };
     let spec: Spec = serde_json::from_str(&columns.spec).map_err(|_| wrong("jobs", "spec"))?;
     let kind = spec.task.kind();
-    let times = steps.iter().map(|step| StepTimes { started_at: step.started_at, ended_at: step.ended_at }).collect();
+    let times = steps.iter().map(|step| StepTimes { started_at: step.at, ended_at: step.ended_at }).collect();
     let steps: Vec<Step> = steps
         .iter()
         .map(|step| {
@@ -168,14 +168,14 @@ fn assemble(columns: JobColumns, steps: &[StepColumns], effects: Vec<EffectColum
         known.push(Effect {
             number,
             kind: EffectKind::from_name(&effect.kind).ok_or_else(|| wrong("effects", "kind"))?,
-            outcome: Outcome::from_name(&effect.outcome).ok_or_else(|| wrong("effects", "outcome"))?,
+            outcome: Outcome::from_name(&effect.state).ok_or_else(|| wrong("effects", "outcome"))?,
             not_done,
-            attempts: small(effect.attempts).ok_or_else(|| wrong("effects", "attempts"))?,
-            epoch: small(effect.epoch).ok_or_else(|| wrong("effects", "epoch"))?,
+            attempts: small(effect.done).ok_or_else(|| wrong("effects", "attempts"))?,
+            epoch: small(effect.total).ok_or_else(|| wrong("effects", "epoch"))?,
             evidence: effect.evidence,
         });
-        targets.insert(number, effect.target);
-        effect_times.insert(number, effect.changed_at);
+        targets.extend(effect.target.map(|target| (number, target)));
+        effect_times.extend(effect.at.map(|at| (number, at)));
         message_ids.extend(effect.message_id.map(|id| (number, id)));
     }
 
