@@ -5,12 +5,12 @@
 
 use super::{
     JobTx, Store, StoreError,
+    create::waiting,
     db::{Batch, Lock, Tx, read, within},
     record::Record,
     text::storable,
 };
 use crate::{
-    bus::JobChanged,
     id::{JobId, RequestKey},
     job::{Spec, Task},
 };
@@ -272,8 +272,14 @@ impl Store {
             Err(answer) => return Ok(answer),
         };
         let spec = change.row().spec.mailing(task.clone(), recipients);
-        let (id, _) = self.create_job_within(&mut change.tx, owner, key, &spec).await?;
-        change.new_jobs.push(JobChanged { id, owner, version: 1, waits: true, goes_on: false });
+        let message_id = match &task {
+            Task::SecondCopy { number, .. } => change.before.message_ids.get(number).map(String::as_str),
+            Task::Correction { .. } | Task::Report => None,
+        };
+        let (id, mut batch) = (JobId::new(), Batch::default());
+        self.add_job(&mut batch, id, owner, key, &spec, message_id)?;
+        change.tx.write(batch).await?;
+        change.new_jobs.push(waiting(id, owner));
         match &task {
             Task::SecondCopy { number, .. } => {
                 copy_message(&mut change.tx, about, *number, id, change.now).await?;

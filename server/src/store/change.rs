@@ -8,7 +8,7 @@
 use super::{
     Store, StoreError,
     afterwards::{Decision, Ruling, add_decision},
-    db::{Batch, Tx},
+    db::{Batch, Tx, Value},
     record::{JobRow, Record, load},
     relay::Announcer,
     text::storable,
@@ -17,7 +17,7 @@ use crate::{
     bus::JobChanged,
     clock::SharedClock,
     fail_point::{self, Commit},
-    id::JobId,
+    id::{JobId, UserId},
     job::{Hold, Spec},
     words,
 };
@@ -221,14 +221,14 @@ impl JobTx {
     }
 
     fn add_effects(&self, batch: &mut Batch) {
+        let row = &self.before.row;
         for effect in &self.job.effects {
             let earlier = self.before.job.effect(effect.number);
             match earlier {
                 None => {
                     let target = self.targets.get(&effect.number).cloned().unwrap_or_default();
-                    let about = About::of(&self.before.row.spec, &self.before.row.owner_email);
                     let new = NewEffect { effect, target, message_id: None };
-                    add_new_effects(batch, self.before.row.id, [new], about, self.now);
+                    add_new_effects(batch, row.id, [new], &row.spec, row.owner_id, self.now);
                 }
                 Some(earlier) if earlier == effect => continue,
                 Some(_) => batch.update_one(
@@ -349,19 +349,6 @@ impl JobTx {
     }
 }
 
-/// What an effect's row says about its job, so that it can still be understood when the job is deleted.
-#[derive(Clone, Copy)]
-pub(super) struct About<'a> {
-    spec: &'a Spec,
-    owner_email: &'a str,
-}
-
-impl<'a> About<'a> {
-    pub(super) fn of(spec: &'a Spec, owner_email: &'a str) -> Self {
-        Self { spec, owner_email }
-    }
-}
-
 /// An effect that has no row yet.
 pub(super) struct NewEffect<'a> {
     pub(super) effect: &'a Effect,
@@ -371,12 +358,13 @@ pub(super) struct NewEffect<'a> {
     pub(super) message_id: Option<String>,
 }
 
-/// Adds the rows of new effects.
+/// Adds the rows of new effects. They say about their job what is needed to understand them when it is deleted.
 pub(super) fn add_new_effects<'a>(
     batch: &mut Batch,
     job: JobId,
     effects: impl IntoIterator<Item = NewEffect<'a>>,
-    About { spec, owner_email }: About<'_>,
+    spec: &Spec,
+    owner: UserId,
     now: DateTime<Utc>,
 ) {
     batch.insert(
@@ -397,7 +385,7 @@ pub(super) fn add_new_effects<'a>(
                 spec.task.kind().name().into(),
                 storable(&spec.title).into(),
                 spec.month.to_string().into(),
-                owner_email.into(),
+                Value::EmailOf(owner),
                 now.into(),
                 now.into(),
             ]

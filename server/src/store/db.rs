@@ -10,7 +10,7 @@ mod postgres;
 
 use super::StoreError;
 use crate::{bus::JobChanged, clock::Clock, id::JobId};
-pub(super) use batch::Batch;
+pub(super) use batch::{Batch, Value};
 use chrono::{DateTime, Utc};
 pub(super) use lock::Lock;
 use postgres::PgTx;

@@ -35,6 +35,14 @@ pub enum StoreError {
     Json(#[from] serde_json::Error),
 }
 
+impl StoreError {
+    /// Whether the database has refused a row because there is one like it.
+    pub(super) fn is_taken(&self) -> bool {
+        let Self::Driver(error) = self else { return false };
+        error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+    }
+}
+
 /// Fails unless exactly one row was changed: a lost race is an error, never silence.
 pub(super) fn one_row(what: &'static str, rows: u64) -> Result<(), StoreError> {
     if rows == 1 { Ok(()) } else { Err(StoreError::Affected { what, rows }) }

@@ -1,19 +1,16 @@
-//! Jobs: creating, finding, claiming, cancelling and recovering them. How one is changed is in [`super::change`].
+//! Jobs: finding, claiming, cancelling and recovering them. How one is changed is in [`super::change`].
 
 use super::{
     Store, StoreError,
-    change::{About, NewEffect, add_entries, add_new_effects},
-    db::{Batch, Lock, Patience, Tx, read, within},
+    db::{Lock, Patience, Tx, read, within},
     record::{Record, load},
-    text::storable,
 };
 use crate::{
     bus::JobChanged,
-    fail_point,
     id::{JobId, RequestKey, UserId},
-    job::{Hold, Spec, Task},
+    job::Spec,
 };
-use app::contract::{CancelAnswer, EffectKind, Epoch, Job, JobKind, Phase, Recovery, Refusal, StepKind, StepState};
+use app::contract::{CancelAnswer, Epoch, Phase, Recovery, Refusal, StepKind, StepState};
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// What a worker holds after claiming a job.
@@ -69,92 +66,6 @@ impl Heartbeat {
 }
 
 impl Store {
-    /// Creates a job, or finds the one that this request has already made.
-    pub async fn create_job(&self, owner: UserId, key: RequestKey, spec: &Spec) -> Result<(JobId, bool), StoreError> {
-        // Its files may be uploaded or cleaned away just now.
-        let mut tx = self.db.begin_with_lock(Lock::Request(key)).await?;
-        let (id, is_new) = self.create_job_within(&mut tx, owner, key, spec).await?;
-        if is_new {
-            fail_point::reach("before", "commit of job queued").await;
-            self.announcer.commit(tx, &[JobChanged { id, owner, version: 1, waits: true, goes_on: false }]).await?;
-            fail_point::reach("after", "commit of job queued").await;
-        }
-        Ok((id, is_new))
-    }
-
-    /// Like [`Store::create_job`], in a transaction that holds the request's lock, and that the caller commits.
-    pub(super) async fn create_job_within(
-        &self,
-        tx: &mut Tx,
-        owner: UserId,
-        key: RequestKey,
-        spec: &Spec,
-    ) -> Result<(JobId, bool), StoreError> {
-        let now = self.clock.now();
-        let (owner_email, existing): (String, Option<JobId>) = within!(*tx, conn => {
-            sqlx::query_as(
-                "select email, (select jobs.id from jobs where owner_id = users.id and request_key = $2) from users where users.id = $1",
-            )
-            .bind(owner).bind(key).fetch_one(conn).await
-        })?;
-        if let Some(id) = existing {
-            return Ok((id, false));
-        }
-        let id = JobId::new();
-        let recipients = u32::try_from(spec.recipients.len()).unwrap_or(u32::MAX);
-        let job = match spec.task.kind() {
-            JobKind::Report => Job::create(recipients, spec.hold != Hold::None),
-            kind => Job::create_mailing(kind, recipients),
-        };
-        let mut batch = Batch::default();
-        batch.insert(
-            "jobs (id, owner_id, request_key, title, month, spec, phase, version, epoch, lost_claims, created_at, about_job)",
-            [[
-                id.into(),
-                owner.into(),
-                key.into(),
-                storable(&spec.title).into(),
-                spec.month.to_string().into(),
-                serde_json::to_string(spec)?.into(),
-                job.phase.name().into(),
-                1_i64.into(),
-                job.epoch.into(),
-                job.lost_claims.into(),
-                now.into(),
-                spec.task.about().into(),
-            ]],
-        );
-        batch.insert(
-            "steps (job_id, position, kind, state, done, total)",
-            (0_i64..).zip(&job.steps).map(|(position, step)| {
-                [
-                    id.into(),
-                    position.into(),
-                    step.kind.name().into(),
-                    step.state.name().into(),
-                    step.done.into(),
-                    step.total.into(),
-                ]
-            }),
-        );
-        let mut recipients = spec.recipients.iter();
-        let mut aims = Vec::with_capacity(job.effects.len());
-        for effect in &job.effects {
-            aims.push(match (effect.kind, &spec.task) {
-                (EffectKind::Email, Task::SecondCopy { about, number }) => {
-                    (recipients.next().cloned().unwrap_or_default(), message_id_of(tx, *about, *number).await?)
-                }
-                (EffectKind::Email, _) => (recipients.next().cloned().unwrap_or_default(), Some(self.new_message_id())),
-                _ => (spec.title.clone(), None),
-            });
-        }
-        let effects = job.effects.iter().zip(aims).map(|(effect, (target, message_id))| NewEffect { effect, target, message_id });
-        add_new_effects(&mut batch, id, effects, About::of(spec, &owner_email), now);
-        add_entries(&mut batch, id, now, &[(None, "Created".into())]);
-        tx.write(batch).await?;
-        Ok((id, true))
-    }
-
     /// One job with its steps and effects.
     pub async fn job(&self, id: JobId) -> Result<Option<Record>, StoreError> {
         load(&mut self.db.snapshot().await?, id).await
@@ -497,12 +408,4 @@ impl Store {
         change.commit().await?;
         Ok(Some(ended))
     }
-}
-
-async fn message_id_of(tx: &mut Tx, job: JobId, number: u32) -> Result<Option<String>, StoreError> {
-    Ok(within!(*tx, conn => {
-        sqlx::query_scalar("select message_id from effects where job_id = $1 and number = $2")
-            .bind(job).bind(i64::from(number)).fetch_optional(conn).await
-    })?
-    .flatten())
 }

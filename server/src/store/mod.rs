@@ -4,6 +4,7 @@ mod afterwards;
 mod backup;
 mod change;
 mod content;
+mod create;
 pub(crate) mod db;
 mod effects;
 mod error;

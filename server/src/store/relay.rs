@@ -8,7 +8,7 @@
 
 use super::{
     Store, StoreError,
-    db::{CHANNEL, Db, Tx, listen},
+    db::{Batch, CHANNEL, Db, Lock, Tx, listen},
     trouble::complain,
 };
 use crate::{
@@ -64,6 +64,13 @@ impl Announcer {
             // An error says that the relay has ended just now: a hint is lost.
             let _ = self.later.send(change);
         }
+        Ok(())
+    }
+
+    /// Makes writes that are a transaction of their own and that make a job wait for a worker, and tells everybody.
+    pub(super) async fn write(&self, db: &Db, batch: Batch, lock: Lock<'_>, change: JobChanged) -> Result<(), StoreError> {
+        db.write(batch, lock, self.origin, change).await?;
+        self.bus.publish(News::Job(change));
         Ok(())
     }
 

@@ -5,8 +5,9 @@
 //! statements in WITH). All parts see what was there before: none may depend on what another one writes, nor touch the same row.
 //! References between rows are checked at the end. SQLite has no way to go, and runs one part after the other.
 
-use super::{Tx, within};
+use super::{CHANNEL, Db, Lock, Tx, read, within};
 use crate::{
+    bus::JobChanged,
     id::{JobId, RequestKey, UserId},
     store::{StoreError, error::one_row},
 };
@@ -28,6 +29,18 @@ pub enum Value {
     Number(Option<i64>),
     Text(Option<String>),
     Time(Option<DateTime<Utc>>),
+    /// The address of this person, which the database looks up.
+    EmailOf(UserId),
+}
+
+impl Value {
+    /// The text that stands for it where it is the parameter with this number.
+    fn parameter(&self, number: usize) -> String {
+        match self {
+            Self::EmailOf(_) => format!("(select email from users where id = ${number})"),
+            _ => format!("${number}"),
+        }
+    }
 }
 
 /// One statement, with parameters `$1`, `$2` and so on.
@@ -59,8 +72,9 @@ impl Batch {
         let rows: Vec<[Value; N]> = rows.into_iter().collect();
         for rows in rows.chunks(PARAMETERS / N) {
             let mut text = format!("insert into {into} values ");
-            for row in 0..rows.len() {
-                let parameters: Vec<String> = (1..=N).map(|column| format!("${}", row * N + column)).collect();
+            for (row, values) in rows.iter().enumerate() {
+                let parameters: Vec<String> =
+                    (1..).zip(values).map(|(column, value)| value.parameter(row * N + column)).collect();
                 let comma = if row == 0 { "" } else { ", " };
                 // Writing to a text never fails.
                 let _ = write!(text, "{comma}({})", parameters.join(", "));
@@ -70,15 +84,32 @@ impl Batch {
     }
 }
 
-/// What is sent to the database in one exchange.
+/// What is sent to PostgreSQL in one exchange.
 #[derive(Debug, Default)]
 struct Statement {
     parts: Vec<String>,
-    values: Vec<Value>,
     one_row: Vec<Option<&'static str>>,
+    /// Functions that are called besides.
+    calls: Vec<String>,
+    values: Vec<Value>,
 }
 
 impl Statement {
+    /// As few as it takes.
+    fn of(Batch(parts): Batch) -> Vec<Self> {
+        let mut statements: Vec<Self> = Vec::new();
+        for part in parts {
+            if let Some(last) = statements.last_mut().filter(|last| last.has_room_for(&part)) {
+                last.add(part);
+            } else {
+                let mut first = Self::default();
+                first.add(part);
+                statements.push(first);
+            }
+        }
+        statements
+    }
+
     fn has_room_for(&self, part: &Part) -> bool {
         self.parts.len() < PARTS && self.values.len() + part.values.len() <= PARAMETERS
     }
@@ -89,16 +120,28 @@ impl Statement {
         self.one_row.push(part.one_row);
     }
 
+    fn call(&mut self, call: &str, value: impl Into<Value>) {
+        self.calls.push(shifted(call, self.values.len()));
+        self.values.push(value.into());
+    }
+
     /// The text, which gives a row for each part: its place and how many rows it has changed.
     fn text(&self) -> String {
-        let (mut parts, mut counts) = (String::new(), String::new());
-        for (place, part) in self.parts.iter().enumerate() {
-            let (comma, union) = if place == 0 { ("with ", "") } else { (", ", " union all ") };
-            // Writing to a text never fails.
-            let _ = write!(parts, "{comma}part{place} as ({part} returning 1)");
-            let _ = write!(counts, "{union}select {place}::bigint, count(*) from part{place}");
+        let parts = self.parts.iter().enumerate().map(|(place, part)| format!("part{place} as ({part} returning 1)"));
+        let counts = (0..self.parts.len()).map(|place| format!("select {place}::bigint, count(*) from part{place}"));
+        // Nothing that a volatile function gives is left out, even where nobody reads it.
+        let calls = self.calls.iter().map(|call| format!("select -1::bigint, count(*) from (select {call}) as called"));
+        let (parts, rows): (Vec<String>, Vec<String>) = (parts.collect(), counts.chain(calls).collect());
+        format!("with {} {}", parts.join(", "), rows.join(" union all "))
+    }
+
+    /// Fails unless each part has changed as many rows as it must.
+    fn check(&self, counts: &[(i64, i64)]) -> Result<(), StoreError> {
+        for (place, rows) in counts {
+            let what = usize::try_from(*place).ok().and_then(|place| self.one_row.get(place).copied().flatten());
+            what.map_or(Ok(()), |what| one_row(what, rows.unsigned_abs()))?;
         }
-        format!("{parts} {counts}")
+        Ok(())
     }
 }
 
@@ -124,6 +167,7 @@ macro_rules! bound {
                 Value::Number(number) => query.bind(number),
                 Value::Text(text) => query.bind(text),
                 Value::Time(time) => query.bind(time),
+                Value::EmailOf(person) => query.bind(person),
             };
         }
         query
@@ -132,50 +176,50 @@ macro_rules! bound {
 
 impl Tx {
     /// Makes the writes.
-    pub async fn write(&mut self, Batch(parts): Batch) -> Result<(), StoreError> {
-        match self {
-            Self::Sqlite(_) => {
-                for part in parts {
-                    self.write_alone(part).await?;
-                }
+    pub async fn write(&mut self, batch: Batch) -> Result<(), StoreError> {
+        if let Self::Sqlite(_) = self {
+            for Part { text, values, one_row: what } in batch.0 {
+                let rows = within!(*self, conn => {
+                    bound!(sqlx::query(AssertSqlSafe(text)), values).execute(conn).await.map(|done| done.rows_affected())
+                })?;
+                what.map_or(Ok(()), |what| one_row(what, rows))?;
             }
-            Self::Postgres(_) => {
-                let mut statement = Statement::default();
-                for part in parts {
-                    if !statement.has_room_for(&part) {
-                        self.write_together(std::mem::take(&mut statement)).await?;
-                    }
-                    statement.add(part);
-                }
-                self.write_together(statement).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn write_alone(&mut self, part: Part) -> Result<(), StoreError> {
-        let rows = within!(*self, conn => {
-            let query = bound!(sqlx::query(AssertSqlSafe(part.text)), part.values);
-            query.execute(conn).await.map(|done| done.rows_affected())
-        })?;
-        part.one_row.map_or(Ok(()), |what| one_row(what, rows))
-    }
-
-    async fn write_together(&mut self, statement: Statement) -> Result<(), StoreError> {
-        if statement.parts.is_empty() {
             return Ok(());
         }
-        let text = statement.text();
-        let counts: Vec<(i64, i64)> = within!(*self, conn => {
-            bound!(sqlx::query_as(AssertSqlSafe(text)), statement.values).fetch_all(conn).await
-        })?;
-        for (place, rows) in counts {
-            let what = usize::try_from(place).ok().and_then(|place| statement.one_row.get(place).copied().flatten());
-            if let Some(what) = what {
-                one_row(what, rows.unsigned_abs())?;
-            }
+        self.write_together(Statement::of(batch)).await
+    }
+
+    async fn write_together(&mut self, statements: Vec<Statement>) -> Result<(), StoreError> {
+        for statement in statements {
+            let (text, values) = (statement.text(), statement.values.clone());
+            let counts: Vec<(i64, i64)> = within!(*self, conn => {
+                bound!(sqlx::query_as(AssertSqlSafe(text)), values).fetch_all(conn).await
+            })?;
+            statement.check(&counts)?;
         }
         Ok(())
+    }
+}
+
+impl Db {
+    /// Makes writes that are a transaction of their own, which holds `lock`, and tells the other processes of the change that
+    /// they make, where the database can. They must only add rows, since all is committed before anything is looked at.
+    pub async fn write(&self, batch: Batch, lock: Lock<'_>, origin: Uuid, change: JobChanged) -> Result<(), StoreError> {
+        if let Self::Sqlite { .. } = self {
+            let mut tx = self.begin().await?;
+            tx.write(batch).await?;
+            return Ok(tx.commit().await?);
+        }
+        let mut statements = Statement::of(batch);
+        if let [whole] = statements.as_mut_slice() {
+            whole.call("pg_advisory_xact_lock($1)", lock.number());
+            whole.call(&format!("pg_notify('{CHANNEL}', $1)"), change.to_message(origin));
+            let (text, values) = (whole.text(), whole.values.clone());
+            return Ok(read!(*self, conn => bound!(sqlx::query(AssertSqlSafe(text)), values).execute(conn).await.map(drop))?);
+        }
+        let mut tx = self.begin_with_lock(lock).await?;
+        tx.write_together(statements).await?;
+        Ok(tx.commit_and_tell(origin, &[change]).await?)
     }
 }
 

@@ -29,7 +29,7 @@ impl Lock<'_> {
     }
 
     /// The number that stands for it. Two things may have the same by chance; they then wait for each other without need.
-    fn number(self) -> i64 {
+    pub fn number(self) -> i64 {
         let name = match self {
             Self::FirstUser => Uuid::from_u128(1),
             Self::SettingAside => Uuid::from_u128(2),
