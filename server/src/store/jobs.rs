@@ -153,9 +153,14 @@ impl Store {
         if terms.only.is_some_and(|only| only != id) {
             return Ok(None);
         }
-        match self.begin_claim(id, owner, terms, Patience::None).await? {
-            Some(tx) => self.claim_locked(tx, id, owner, worker, terms).await,
-            None => Ok(None),
+        let tx = match terms.per_person {
+            Some(_) => self.db.begin_with_lock(Lock::AtWork(owner)).await?,
+            None => self.db.begin().await?,
+        };
+        // The record is not locked, which is quicker: if somebody changes it just now, its version says so in the end.
+        match self.claim_within(tx, id, owner, worker, terms).await {
+            Err(StoreError::Affected { .. }) => Ok(None),
+            claim => claim,
         }
     }
 
@@ -166,7 +171,7 @@ impl Store {
         // A look without a lock first: most of the time there is nothing to take.
         while let Some((id, owner)) = self.next_waiting(terms, after).await? {
             if let Some(tx) = self.begin_claim(id, owner, terms, Patience::None).await? {
-                if let Some(claim) = self.claim_locked(tx, id, owner, worker, terms).await? {
+                if let Some(claim) = self.claim_within(tx, id, owner, worker, terms).await? {
                     return Ok(Some(claim));
                 }
             } else {
@@ -177,7 +182,7 @@ impl Store {
         // Nothing else is left, so that there is time to wait for those that somebody was at, who may leave them as they were.
         for (id, owner) in passed_over {
             let Some(tx) = self.begin_claim(id, owner, terms, Patience::Some).await? else { continue };
-            if let Some(claim) = self.claim_locked(tx, id, owner, worker, terms).await? {
+            if let Some(claim) = self.claim_within(tx, id, owner, worker, terms).await? {
                 return Ok(Some(claim));
             }
         }
@@ -258,7 +263,7 @@ impl Store {
     }
 
     /// `None` where the job can no longer be taken.
-    async fn claim_locked(
+    async fn claim_within(
         &self,
         mut tx: Tx,
         id: JobId,
