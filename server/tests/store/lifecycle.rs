@@ -2,13 +2,13 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use app::contract::{Outcome, Phase, StepKind, StepState, Verdict, headline};
+use app::contract::{Epoch, Job, Outcome, Phase, Refusal, StepKind, StepState, Verdict, headline};
 use chrono::TimeDelta;
 use server::{
     bus::{JobChanged, News},
     id::{JobId, RequestKey},
     people::Role,
-    store::Heartbeat,
+    store::{ClaimTerms, Heartbeat},
 };
 use tokio::task::JoinSet;
 
@@ -92,6 +92,84 @@ async fn of_many_workers_one_gets_the_job() {
         assert_eq!((claims[0].id, claims[0].epoch), (id, 1));
         assert_eq!(instance.record(id).await.job.epoch, 1);
     }
+}
+
+#[tokio::test]
+async fn an_announced_job_is_taken_as_long_as_it_is_to_be_had() {
+    let instance = Instance::new().await;
+    let mut bus = instance.store.bus().subscribe();
+    let (first, second) = (instance.job(&["anna@example.org"]).await, instance.job(&["anna@example.org"]).await);
+    let announced = [bus.recv().await.unwrap(), bus.recv().await.unwrap()].map(|news| match news {
+        News::Job(change) => change,
+        News::Anything => panic!("this process has missed nothing"),
+    });
+    assert_eq!(
+        announced.map(|change| (change.id, change.owner, change.waits)),
+        [first, second].map(|id| (id, instance.owner, true))
+    );
+
+    let take = |which: usize, terms| instance.store.claim_announced(announced[which], "worker-1", terms);
+    assert!(take(1, terms(Some(first))).await.unwrap().is_none(), "it was not to be taken");
+    let claim = take(1, terms(None)).await.unwrap().unwrap();
+    assert_eq!((claim.id, claim.epoch, claim.step), (second, 1, StepKind::Collect));
+    let row = instance.record(second).await.row;
+    assert_eq!((row.lease_owner.as_deref(), row.lease_expires_at), (Some("worker-1"), Some(row.started_at.unwrap() + LEASE)));
+    assert!(take(1, terms(None)).await.unwrap().is_none(), "it has a live lease");
+
+    let one_each = ClaimTerms { per_person: Some(1), ..terms(None) };
+    assert!(take(0, one_each).await.unwrap().is_none(), "its owner has one at work");
+    instance.store.cancel_job(first, "ada@example.org").await.unwrap();
+    assert!(take(0, terms(None)).await.unwrap().is_none(), "it has ended");
+    assert_eq!(instance.history(first).await.iter().filter(|entry| entry.contains("worker-1")).count(), 0);
+}
+
+/// The claim of an announced job locks nothing: the version of the record decides.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_was_first_keeps_an_announced_job_from_being_taken() {
+    let instance = Arc::new(Instance::new().await);
+    let id = instance.job(&["anna@example.org"]).await;
+    let announced = JobChanged { id, owner: instance.owner, version: 1, waits: true, goes_on: false };
+    let mut change = instance.store.change_job(id).await.unwrap().unwrap();
+    let claiming = tokio::spawn({
+        let instance = instance.clone();
+        async move { instance.store.claim_announced(announced, "worker-1", terms(None)).await }
+    });
+    change.note("Somebody looked".into());
+    change.commit().await.unwrap();
+    let taken = claiming.await.unwrap().unwrap();
+    // The claim has read the record before that change or after it; nothing of one that failed is left.
+    let record = instance.record(id).await;
+    let (version, epoch) = if taken.is_some() { (3, 1) } else { (2, 0) };
+    assert_eq!((record.row.version, record.job.epoch, record.job.leased), (version, epoch, taken.is_some()));
+    let entries = instance.history(id).await;
+    assert_eq!(entries.iter().filter(|entry| entry.contains("worker-1")).count(), usize::from(taken.is_some()), "{entries:?}");
+    assert_eq!(entries.iter().filter(|entry| *entry == "Somebody looked").count(), 1);
+}
+
+/// More than one statement has room for.
+#[tokio::test]
+async fn a_change_of_very_many_effects_is_written_whole() {
+    let instance = Instance::new().await;
+    let people: Vec<String> = (0..120).map(|n| format!("person-{n}@example.org")).collect();
+    let people: Vec<&str> = people.iter().map(String::as_str).collect();
+    let claim = instance.job_at(StepKind::Email, &people).await;
+    let emails = instance.emails(claim.id).await;
+    assert_eq!(emails.len(), 120);
+    let each = |job: &mut Job, act: fn(&mut Job, Epoch, u32) -> Result<(), Refusal>| {
+        emails.iter().try_for_each(|&number| act(job, claim.epoch, number))
+    };
+    instance.change(claim.id, |job| each(job, Job::begin_effect)).await.unwrap();
+    instance.change(claim.id, |job| each(job, Job::doubt)).await.unwrap();
+    let settle = |job: &mut Job, epoch, number| job.settle(epoch, number, Verdict::Done("250 ok".into()));
+    instance.change(claim.id, |job| each(job, settle)).await.unwrap();
+    let record = instance.record(claim.id).await;
+    assert!(record.job.emails().all(|email| (email.outcome, email.attempts) == (Outcome::Done, 1)));
+    for number in emails {
+        let attempts = instance.store.effect(claim.id, number).await.unwrap().unwrap().attempts;
+        assert_eq!(attempts.iter().map(|attempt| attempt.outcome).collect::<Vec<_>>(), [Outcome::Done], "{number}");
+    }
+    let told = instance.history(claim.id).await.iter().filter(|entry| entry.contains("person-")).count();
+    assert_eq!(told, 3 * 120);
 }
 
 #[tokio::test]
