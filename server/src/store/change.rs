@@ -259,19 +259,10 @@ impl JobTx {
     }
 
     fn add_new_attempt(&self, batch: &mut Batch, effect: &Effect) {
+        let [job, number, attempt, epoch, outcome, evidence, doubted, ended] = self.attempt(effect);
         batch.insert(
             "attempts (job_id, number, attempt, epoch, outcome, evidence, in_doubt_at, ended_at, began_at)",
-            [[
-                self.before.row.id.into(),
-                effect.number.into(),
-                effect.attempts.into(),
-                effect.epoch.into(),
-                effect.outcome.name().into(),
-                effect.evidence.as_deref().map(storable).into(),
-                self.doubted(effect).into(),
-                self.ended(effect).into(),
-                self.now.into(),
-            ]],
+            [[job, number, attempt, epoch, outcome, evidence, doubted, ended, self.now.into()]],
         );
     }
 
@@ -279,17 +270,22 @@ impl JobTx {
         batch.update(
             "update attempts set epoch = $4, outcome = $5, evidence = $6, in_doubt_at = coalesce($7, in_doubt_at), ended_at = $8
              where job_id = $1 and number = $2 and attempt = $3",
-            [
-                self.before.row.id.into(),
-                effect.number.into(),
-                effect.attempts.into(),
-                effect.epoch.into(),
-                effect.outcome.name().into(),
-                effect.evidence.as_deref().map(storable).into(),
-                self.doubted(effect).into(),
-                self.ended(effect).into(),
-            ],
+            self.attempt(effect),
         );
+    }
+
+    /// The columns of the attempt that an effect is at, but for when it began.
+    fn attempt(&self, effect: &Effect) -> [Value; 8] {
+        [
+            self.before.row.id.into(),
+            effect.number.into(),
+            effect.attempts.into(),
+            effect.epoch.into(),
+            effect.outcome.name().into(),
+            effect.evidence.as_deref().map(storable).into(),
+            (effect.outcome == Outcome::InDoubt).then_some(self.now).into(),
+            (!effect.outcome.is_open()).then_some(self.now).into(),
+        ]
     }
 
     /// What was found out later stands beside what the attempt itself has seen.
@@ -307,14 +303,6 @@ impl JobTx {
                 storable(effect.evidence.as_deref().unwrap_or_default()).into(),
             ],
         );
-    }
-
-    fn doubted(&self, effect: &Effect) -> Option<DateTime<Utc>> {
-        (effect.outcome == Outcome::InDoubt).then_some(self.now)
-    }
-
-    fn ended(&self, effect: &Effect) -> Option<DateTime<Utc>> {
-        (!effect.outcome.is_open()).then_some(self.now)
     }
 
     /// The history's sentence for a change.
