@@ -3,7 +3,8 @@
 //! Every change goes through [`JobTx`]: it loads the record under the database's write lock, a transition of the contract is
 //! applied to it, and `commit` stores what differs, with the history, under the condition that the record still has the
 //! version that was read. Cancel and every commit of a worker are therefore transactions on the same row, and one of the two
-//! comes first. On PostgreSQL the lock is the job's row, with that of the report's job for a mailing about it.
+//! comes first. On PostgreSQL the lock is the job's row, with that of the report's job for a mailing about it; the claim of a job that
+//! was just announced does without, and gives way where the version is another one.
 
 use super::{
     Store, StoreError,
@@ -51,7 +52,7 @@ impl Store {
         self.change_locked(self.db.begin_on_job(id).await?, id).await
     }
 
-    /// Opens a change of a job that `tx` has locked.
+    /// Opens a change of a job that `tx` has locked, or that may be refused in the end because somebody else was first.
     pub(super) async fn change_locked(&self, mut tx: Tx, id: JobId) -> Result<Option<JobTx>, StoreError> {
         let record = load(&mut tx, id).await?;
         Ok(record.map(|before| self.change_within(tx, before)))

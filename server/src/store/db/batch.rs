@@ -135,6 +135,11 @@ impl Statement {
         format!("with {} {}", parts.join(", "), rows.join(" union all "))
     }
 
+    /// The text and its parameters, which may be long.
+    fn take(&mut self) -> (String, Vec<Value>) {
+        (self.text(), std::mem::take(&mut self.values))
+    }
+
     /// Fails unless each part has changed as many rows as it must.
     fn check(&self, counts: &[(i64, i64)]) -> Result<(), StoreError> {
         for (place, rows) in counts {
@@ -190,8 +195,8 @@ impl Tx {
     }
 
     async fn write_together(&mut self, statements: Vec<Statement>) -> Result<(), StoreError> {
-        for statement in statements {
-            let (text, values) = (statement.text(), statement.values.clone());
+        for mut statement in statements {
+            let (text, values) = statement.take();
             let counts: Vec<(i64, i64)> = within!(*self, conn => {
                 bound!(sqlx::query_as(AssertSqlSafe(text)), values).fetch_all(conn).await
             })?;
@@ -214,7 +219,7 @@ impl Db {
         if let [whole] = statements.as_mut_slice() {
             whole.call("pg_advisory_xact_lock($1)", lock.number());
             whole.call(&format!("pg_notify('{CHANNEL}', $1)"), change.to_message(origin));
-            let (text, values) = (whole.text(), whole.values.clone());
+            let (text, values) = whole.take();
             return Ok(read!(*self, conn => bound!(sqlx::query(AssertSqlSafe(text)), values).execute(conn).await.map(drop))?);
         }
         let mut tx = self.begin_with_lock(lock).await?;
