@@ -8,6 +8,7 @@ pub mod api;
 pub mod bus;
 pub mod cli;
 pub mod clock;
+pub mod descriptors;
 pub mod desk;
 pub mod extract;
 pub mod fail_point;

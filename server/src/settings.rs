@@ -47,6 +47,7 @@ pub struct Settings {
     /// A file store for large uploads; without it all are in the database.
     pub files: Option<FilesSettings>,
     pub worker: WorkerSettings,
+    pub server: ServerSettings,
     pub history: HistorySettings,
 }
 
@@ -159,6 +160,23 @@ pub struct WorkerSettings {
 impl Default for WorkerSettings {
     fn default() -> Self {
         Self { concurrency: 4, per_person: 3, lease_seconds: 15, grace_seconds: 20 }
+    }
+}
+
+/// How many connections the web server takes at once.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerSettings {
+    /// In total; fewer where the system allows the process fewer open files.
+    pub connections: usize,
+    /// From one address other than this machine's.
+    pub connections_per_address: usize,
+}
+
+impl Default for ServerSettings {
+    /// Each page that shows a job holds one; an office may come from one address.
+    fn default() -> Self {
+        Self { connections: 4096, connections_per_address: 256 }
     }
 }
 

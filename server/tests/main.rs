@@ -153,6 +153,7 @@ mod program {
 
     mod backup;
     mod commands;
+    mod connections;
     mod machines;
     mod plans;
     pub mod proof;

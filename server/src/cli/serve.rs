@@ -8,7 +8,12 @@ use super::{
     open_desk,
 };
 use crate::{
-    http::{AppState, PeopleState, router},
+    descriptors,
+    http::{
+        AppState, PeopleState,
+        connections::{self, HEAD, Limits},
+        router,
+    },
     people::first_admin::FirstAdmin,
     settings::FILE,
 };
@@ -39,6 +44,7 @@ impl Serve {
     /// Serves until SIGTERM or Ctrl-C. Jobs under way are then finished or handed back, never lost.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::catch()?;
+        let descriptors = descriptors::raise_limit();
         let _in_use = InUse::together(&self.data.path)?;
         let mut settings = self.data.settings()?;
         if self.listen.ip().is_unspecified() && settings.public_url.is_none() {
@@ -57,6 +63,11 @@ impl Serve {
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
         let desk = open_desk(&self.data, settings, &public_url).await?;
         let store = desk.store().clone();
+        let limits = Limits {
+            total: desk.settings.server.connections.min(descriptors::for_connections(descriptors)).max(1),
+            per_address: desk.settings.server.connections_per_address.max(1),
+            head: HEAD,
+        };
         if self.demo {
             demo::people(&store).await?;
         } else {
@@ -77,14 +88,12 @@ impl Serve {
         }
         let people = PeopleState { store: store.clone(), first_admin, secure: public_url.starts_with("https://") };
         let app = router(AppState::new(desk, people, shutdown.clone()).listening_on(address), &public_url)?;
-        let serving = axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>())
-            .with_graceful_shutdown(shutdown.clone().cancelled_owned());
-        let mut server = tokio::spawn(serving.into_future());
+        let mut server = tokio::spawn(connections::serve(listener, app, limits, shutdown.clone()));
 
         let ended_early = tokio::select! {
             () = signals.asked_to_stop() => None,
             ended = background.worker_ended() => { ended?; Some("the worker") }
-            ended = &mut server => { ended??; Some("the web server") }
+            ended = &mut server => { ended?; Some("the web server") }
         };
         tracing::info!("stopping: jobs under way are finished or handed back");
         shutdown.cancel();

@@ -4,6 +4,7 @@ mod account;
 mod afterwards;
 mod assets;
 mod assistant;
+pub mod connections;
 mod device;
 mod effects;
 mod events;

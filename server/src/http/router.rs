@@ -1,7 +1,9 @@
 //! Every route and every layer, in one place.
 
 use super::{
-    AppState, afterwards, assets, assistant, effects, events, jobs,
+    AppState, afterwards, assets, assistant,
+    connections::BODY,
+    effects, events, jobs,
     page::in_words,
     people, rendering,
     security::{Https, csrf, security_headers},
@@ -20,7 +22,9 @@ use axum::{
 use leptos::{nonce::Nonce, prelude::provide_context, prelude::use_context};
 use leptos_axum::{LeptosRoutes, generate_route_list};
 use std::sync::Arc;
-use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer, trace::TraceLayer};
+use tower_http::{
+    catch_panic::CatchPanicLayer, compression::CompressionLayer, timeout::RequestBodyTimeoutLayer, trace::TraceLayer,
+};
 
 /// The largest body of a request that no route allows more for, in bytes.
 const MAX_BODY: usize = 1 << 20;
@@ -67,6 +71,7 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
         .route("/healthz", get(StatusCode::NO_CONTENT))
         .route("/readyz", get(ready))
         .layer(from_fn_with_state(https, security_headers))
+        .layer(RequestBodyTimeoutLayer::new(BODY))
         .layer(CompressionLayer::new())
         .layer(CatchPanicLayer::new())
         // What fails is logged with its cause where it happens.

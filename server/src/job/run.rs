@@ -6,6 +6,7 @@ use super::{
     watch::{Halt, watch},
 };
 use crate::{
+    descriptors,
     id::JobId,
     store::{Claim, JobTx, StoreError, complain},
 };
@@ -91,6 +92,12 @@ impl Work {
     /// A checkpoint: fails once the work must stop.
     pub fn check(&self) -> Result<(), StepError> {
         if self.halt.stop.is_cancelled() { Err(StepError::Stopped) } else { Ok(()) }
+    }
+
+    /// A checkpoint before something that opens files or connections: where this process has no more of them, it waits, since
+    /// what cannot even begin must not count as an attempt that failed.
+    pub async fn ready(&self) -> Result<(), StepError> {
+        self.unless_stopped(descriptors::available()).await
     }
 
     /// Opens a change of the job's record, which the progress goes with.

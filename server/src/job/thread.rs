@@ -28,6 +28,7 @@ impl Work {
         longest: Duration,
         operation: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Option<Result<T, JoinError>>, StepError> {
+        self.ready().await?;
         let end = Instant::now() + longest;
         let mut running = spawn_blocking(operation);
         if let Some(ended) = self.halt.unless_stopped(timeout_at(end, &mut running)).await {

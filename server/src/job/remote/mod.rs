@@ -145,6 +145,7 @@ impl<'a> Conversation<'a> {
             return Ok(Ok(()));
         }
         self.hang_up().await;
+        self.work.ready().await?;
         match self.work.unless_stopped(Box::pin(Connection::open(&self.source))).await? {
             Ok(connection) => {
                 self.connection = Some(connection);

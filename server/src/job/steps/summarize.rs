@@ -64,6 +64,7 @@ impl JobLedger<'_> {
     }
 
     async fn begin(&self, call: &CallIntent) -> Result<u32, StepError> {
+        self.work.ready().await?;
         let mut change = self.work.change().await?;
         let number = change.job.begin_model_call(self.work.claim.epoch)?;
         let again = if call.attempt > 1 { format!(", attempt {}", call.attempt) } else { String::new() };
