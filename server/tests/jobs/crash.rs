@@ -245,15 +245,15 @@ async fn a_worker_that_was_killed_keeps_no_lease_alive() {
     instance.two_documents();
     let id = instance.job(TWO).await;
     let (dark, reached) = Dark::new(Outbox::open(instance.folder().join("outbox")).unwrap(), Stands::BeforeTheFile);
-    // The clock stands still, so this short lease never runs out by itself; it only makes for many signs of life.
-    let options = WorkerOptions { lease: TimeDelta::milliseconds(30), ..WorkerOptions::default() };
+    // A sign of life comes with every third of it. The instance's clock stands still, so it never runs out by itself.
+    let options = WorkerOptions { lease: TimeDelta::seconds(3), ..WorkerOptions::default() };
     let worker = Running::start_with(instance.services_with(dark), options);
     timeout(PATIENCE, reached.notified()).await.expect("the delivery begins");
     worker.kill().await;
     let before = instance.record(id).await.row.lease_expires_at;
     instance.clock.advance(TimeDelta::seconds(1));
-    // Time for some twenty signs of life, should anybody still give them.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // Time for two signs of life, should anybody still give them.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
     assert_eq!(instance.record(id).await.row.lease_expires_at, before);
 }
 
@@ -263,14 +263,15 @@ async fn a_job_that_outlasts_its_lease_is_not_taken_over() {
     instance.two_documents();
     let server = Server::start_each(vec![Script { data: Act::Hold(b"354 go on\r\n"), ..Script::default() }, Script::default()]);
     let id = instance.job(&["anna@example.org"]).await;
-    // Short, for many signs of life. It runs out only where the clock is moved and nobody prolongs it.
-    let lease = TimeDelta::milliseconds(30);
+    // A sign of life comes with every third of it. In the clock's time it runs out only where that is moved and nobody prolongs
+    // it; in real time a sign of life has all of it to be written, whatever else the machine does.
+    let lease = TimeDelta::seconds(6);
     let options = WorkerOptions { lease, ..WorkerOptions::default() };
     let services = instance.services_with_smtp(server.port);
     let slow = Running::start_with(services.clone(), options.clone());
     server.reached().await;
     let other = Running::start_with(services, options);
-    for _ in 0..5 {
+    for _ in 0..3 {
         instance.clock.advance(lease);
         assert_eq!(instance.recover().await, []);
         let until = Some(instance.store.clock().now() + lease);

@@ -104,11 +104,7 @@ async fn a_cancel_is_carried_into_the_task_and_its_end_is_waited_for() {
             let record = instance.wait_for_end(id).await;
             assert_eq!(record.job.phase, Phase::Cancelled);
             if tool == "task_endless" {
-                assert!(
-                    begun.elapsed() >= Duration::from_secs(3) && begun.elapsed() < Duration::from_secs(15),
-                    "{:?}",
-                    begun.elapsed()
-                );
+                assert!(begun.elapsed() >= Duration::from_secs(3), "{:?}", begun.elapsed());
             }
             let history = instance.history(id).await;
             let waiting = "Waiting until the task of Wiki has ended; it was asked to cancel it (tasks/cancel)";

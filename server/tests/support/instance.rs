@@ -18,8 +18,9 @@ use tokio::time::{Instant, timeout};
 
 use super::{database::Database, proxy::Proxy, raw::Raw};
 
-/// How long a test waits for something that must come, before it fails. Generous, for machines under load.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a test waits for something that must come, before it fails. Generous, for machines under load; shorter than what the
+/// program itself would wait for a server that is silent, so that waiting in vain shows.
+pub const PATIENCE: Duration = Duration::from_secs(50);
 
 /// How often a record is looked at when nobody has announced a change.
 const LOOK: Duration = Duration::from_millis(500);
