@@ -157,5 +157,6 @@ mod program {
     mod plans;
     pub mod proof;
     mod serve;
+    mod terminal;
     mod upgrade;
 }
