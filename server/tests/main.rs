@@ -36,6 +36,7 @@ mod store {
 
     mod afterwards;
     mod cancel;
+    mod clocks;
     mod constraints;
     mod fairness;
     mod files;
@@ -55,6 +56,7 @@ mod jobs {
     mod afterwards;
     mod answers;
     mod cancel;
+    mod clocks;
     mod crash;
     mod doubt;
     mod ending;

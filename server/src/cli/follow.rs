@@ -146,6 +146,8 @@ impl Followed<'_> {
                 && let Ok(answer) = self.desk.cancel_job(self.who, self.id).await
             {
                 is_recorded = true;
+                // Before it is said, since the command may be asked to leave as soon as it is.
+                self.keep(answer.job).await;
                 self.bar.suspend(|| note!("{}", answer.message));
                 continue;
             }
@@ -168,7 +170,12 @@ impl Followed<'_> {
     }
 
     async fn look(&mut self) {
-        let Ok(view) = self.desk.show_job(self.who, self.id).await else { return };
+        if let Ok(view) = self.desk.show_job(self.who, self.id).await {
+            self.keep(view).await;
+        }
+    }
+
+    async fn keep(&mut self, view: JobView) {
         show_progress(&self.bar, &view);
         let code = if view.phase.is_final() {
             let Ok(record) = self.desk.visible(self.who, self.id).await else { return };

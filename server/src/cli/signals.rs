@@ -32,15 +32,16 @@ impl Signals {
 
     /// Waits for the next one.
     pub async fn next(&mut self) -> Asked {
+        let Self { terminate, interrupt, hang_up } = self;
         let hung_up = async {
-            match &mut self.hang_up {
+            match hang_up {
                 Some(signal) => signal.recv().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            _ = self.interrupt.recv() => Asked::Interrupt,
-            _ = self.terminate.recv() => Asked::Terminate,
+            _ = interrupt.recv() => Asked::Interrupt,
+            _ = terminate.recv() => Asked::Terminate,
             _ = hung_up => Asked::Terminate,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{io::pipe, process::Stdio, sync::mpsc::Receiver};
 
-use chrono::Timelike;
+use chrono::{TimeDelta, Timelike};
 use serde_json::json;
 use server::{
     clock::{Clock, SystemClock},
@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 
 use crate::support::{
     instance::PATIENCE,
-    program::{Home, Ran, Running, SERVE, argument, lines},
+    program::{Home, Ran, Running, SERVE, argument},
     raw::Raw,
     smtp_server::{
         Act::{Hang, Say},
@@ -163,10 +163,10 @@ async fn a_report_works_by_the_settings_of_the_worker() {
     let documents = home.documents();
     let running = home.start(&report(argument(&documents), &[]));
     smtp.reached().await;
-    let store = Store::open(home.database(), std::sync::Arc::new(SystemClock), "recount.test").await.unwrap();
+    let store = Store::open(home.database(), Arc::new(SystemClock), "recount.test").await.unwrap();
     let record = store.jobs(None, None, None, 1).await.unwrap().remove(0);
     let left = record.row.lease_expires_at.expect("it is at work") - SystemClock.now();
-    assert!(left > chrono::TimeDelta::hours(20), "{left}");
+    assert!(left > TimeDelta::hours(20), "{left}");
     running.signal("TERM");
     assert_eq!(running.ended().await.code, Some(4));
 }
@@ -186,7 +186,7 @@ async fn the_same_order_on_the_same_day_finds_its_job_unless_another_is_asked_fo
     let home = Home::new();
     let (documents, zone) = (home.documents(), zone_at_noon());
     let order = async |more: &[&str]| {
-        let ran = home.run(&report(argument(&documents), &[&["--json", "--zone", &zone], more].concat())).await;
+        let ran = home.run(&report(argument(&documents), &[&["--json", "--zone", &zone][..], more].concat())).await;
         ran.succeeded();
         (ran.json()["id"].clone(), ran.err.contains(AGAIN))
     };
@@ -282,16 +282,12 @@ async fn a_server_that_nobody_reads_serves_and_stops_in_order() {
     let (reader, log) = pipe().expect("a pipe");
     let mut command = home.command(SERVE);
     let running = Running::of(command.stdout(Stdio::from(pipe().expect("a pipe").1)).stderr(Stdio::from(log)));
-    // Drops the program's end that this process still has.
-    drop(command);
-    let mut log_lines = lines(reader);
-    let mut address = None;
-    while address.is_none() {
-        let (next, rest) = line(log_lines, "").await;
-        address = next.split_once("listening on ").map(|(_, address)| address.trim().to_owned());
-        log_lines = rest;
-    }
-    drop(log_lines);
+    let listening = spawn_blocking(move || {
+        let mut lines = BufReader::new(reader).lines().map(|line| line.expect("UTF-8"));
+        lines.find_map(|line| line.split_once("listening on ").map(|(_, address)| address.trim().to_owned()))
+    });
+    // The end that was read is closed now.
+    let address = tokio::time::timeout(PATIENCE, listening).await.expect("it listens").unwrap();
     let answer = reqwest::get(format!("http://{}/readyz", address.expect("an address"))).await.unwrap();
     assert_eq!(answer.status(), 200);
     running.signal("HUP");

@@ -376,8 +376,7 @@ impl Served {
     }
 }
 
-/// The lines that come out of a pipe.
-pub fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
+fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
     lines_of(pipe, move |line| {
         let _ = sender.send(line);
