@@ -74,6 +74,11 @@ impl RequestKey {
     pub fn named(text: &str) -> Option<Self> {
         let text = text.trim();
         let is_good = !text.is_empty() && text.len() <= MAX_REQUEST_KEY;
-        is_good.then(|| text.parse().unwrap_or_else(|_| Self(Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()))))
+        is_good.then(|| text.parse().unwrap_or_else(|_| Self::made_of(text)))
+    }
+
+    /// The key that any text gives, every time the same.
+    pub fn made_of(text: &str) -> Self {
+        Self(Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()))
     }
 }

@@ -36,6 +36,7 @@ mod store {
 
     mod afterwards;
     mod cancel;
+    mod clocks;
     mod constraints;
     mod fairness;
     mod files;
@@ -55,6 +56,7 @@ mod jobs {
     mod afterwards;
     mod answers;
     mod cancel;
+    mod clocks;
     mod crash;
     mod doubt;
     mod ending;
@@ -158,5 +160,6 @@ mod program {
     mod plans;
     pub mod proof;
     mod serve;
+    mod terminal;
     mod upgrade;
 }

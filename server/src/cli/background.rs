@@ -1,5 +1,4 @@
-//! What runs beside the pages, or without them: the worker, the relay of changes between processes, and the cleaner; and how
-//! all of it is stopped.
+//! What runs beside the pages, or without them: the worker, the relay of changes between processes, and the cleaner.
 
 use crate::{
     desk::Desk,
@@ -9,10 +8,7 @@ use crate::{
 };
 use chrono::{DateTime, Months, TimeDelta};
 use std::time::Duration;
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    task::{JoinError, JoinHandle},
-};
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 /// How long a form that was not sent is kept.
@@ -29,16 +25,21 @@ pub struct Background {
     cleaner: JoinHandle<()>,
 }
 
+/// How every worker of the program works, whichever command has started it.
+pub fn worker_options(settings: &Settings) -> WorkerOptions {
+    WorkerOptions {
+        concurrency: settings.worker.concurrency.max(1),
+        per_person: Some(settings.worker.per_person.max(1)),
+        lease: TimeDelta::seconds(settings.worker.lease_seconds.max(3).into()),
+        grace: Duration::from_secs(settings.worker.grace_seconds.into()),
+        only: None,
+    }
+}
+
 impl Background {
     /// Starts them; they end at `shutdown`.
     pub fn start(desk: &Desk, works: bool, settings: &Settings, shutdown: &CancellationToken) -> Self {
-        let options = WorkerOptions {
-            concurrency: settings.worker.concurrency.max(1),
-            per_person: Some(settings.worker.per_person.max(1)),
-            lease: TimeDelta::seconds(settings.worker.lease_seconds.max(3).into()),
-            grace: Duration::from_secs(settings.worker.grace_seconds.into()),
-            only: None,
-        };
+        let options = worker_options(settings);
         let keep_effects = Months::new(settings.history.keep_months.max(1));
         let store = desk.store().clone();
         let relay = tokio::spawn({
@@ -89,27 +90,6 @@ async fn clean(store: Store, keep_effects: Months, stop: CancellationToken) {
         }
         if stop.run_until_cancelled(tokio::time::sleep(CLEAN_EVERY)).await.is_none() {
             return;
-        }
-    }
-}
-
-/// The signals that end the program, caught from the start so that none of them cuts off a job.
-pub struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    /// Catches them from now on.
-    pub fn catch() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    /// Waits for the first one.
-    pub async fn asked_to_stop(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
         }
     }
 }

@@ -4,7 +4,7 @@
 //! there is no moment in which the file is in its place and that is not so: all of it is done to a file beside, which then gets
 //! the database's name.
 
-use super::{DataFolder, in_use::InUse, open_store};
+use super::{DataFolder, in_use::InUse, open_store, say::say};
 use crate::{
     clock::{Clock, SystemClock},
     settings::{FILE, Settings},
@@ -75,7 +75,7 @@ impl Backup {
             other => other.with_context(|| format!("{} cannot be backed up", database.display()))?,
         };
         part.name(file)?;
-        println!("{} is a backup of {}, as of {}.", file.display(), database.display(), now.format("%-d %b %Y, %H:%M:%S UTC"));
+        say!("{} is a backup of {}, as of {}.", file.display(), database.display(), now.format("%-d %b %Y, %H:%M:%S UTC"));
         print_contents(contents);
         Ok(ExitCode::SUCCESS)
     }
@@ -83,14 +83,14 @@ impl Backup {
 
 fn print_contents(contents: BackupContents) {
     let BackupContents { jobs, open_jobs, reports, people, files_elsewhere } = contents;
-    println!(
+    say!(
         "In it: {jobs} jobs ({open_jobs} not ended) with their effects, messages and uploads, {reports} reports, {people} people."
     );
-    println!("Not in it: {FILE}, the outbox, and the folders that reports are made from. Copy them as well.");
+    say!("Not in it: {FILE}, the outbox, and the folders that reports are made from. Copy them as well.");
     if files_elsewhere > 0 {
-        println!("Not in it either: {files_elsewhere} uploaded files that are in the file store. Back that up on its own.");
+        say!("Not in it either: {files_elsewhere} uploaded files that are in the file store. Back that up on its own.");
     }
-    println!("Keep it safe: it holds what people have uploaded and been sent, their sign-ins and their password hashes.");
+    say!("Keep it safe: it holds what people have uploaded and been sent, their sign-ins and their password hashes.");
 }
 
 impl Restore {
@@ -133,12 +133,10 @@ impl Restore {
             bail!("{} could not be written completely. Nothing was restored.", database.display());
         }
         part.name(&database)?;
-        println!("{} is restored from {}.", database.display(), file.display());
+        say!("{} is restored from {}.", database.display(), file.display());
         print_waiting(waiting);
-        println!(
-            "Not in a backup: {FILE}, the outbox, and the folders that reports are made from. Put them back before you start."
-        );
-        println!("Sign-ins and tokens are as they were: those that were ended after the backup work again.");
+        say!("Not in a backup: {FILE}, the outbox, and the folders that reports are made from. Put them back before you start.");
+        say!("Sign-ins and tokens are as they were: those that were ended after the backup work again.");
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -157,15 +155,13 @@ impl SetAside {
 fn print_waiting(jobs: i64) {
     let (which, them) = match jobs {
         0 => {
-            println!(
-                "No job waits: all in this copy have ended. E-mails that were unconfirmed are looked for, and not sent again."
-            );
+            say!("No job waits: all in this copy have ended. E-mails that were unconfirmed are looked for, and not sent again.");
             return;
         }
         1 => ("1 job had not ended. It waits for a person".to_owned(), "it"),
         n => (format!("{n} jobs had not ended. They wait for a person"), "each of them"),
     };
-    println!("{which}: what happened to {them} after the copy was made is not known. Press Go on or Cancel on its page.");
+    say!("{which}: what happened to {them} after the copy was made is not known. Press Go on or Cancel on its page.");
 }
 
 /// The file that the database is in.

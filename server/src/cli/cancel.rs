@@ -1,6 +1,6 @@
 //! `recount cancel`: the Cancel button of the terminal.
 
-use super::{DataFolder, open_store};
+use super::{DataFolder, open_store, say::say};
 use crate::id::JobId;
 use anyhow::bail;
 use app::contract::{CancelAnswer, headline, waiting_for};
@@ -30,9 +30,9 @@ impl Cancel {
             CancelAnswer::AlreadyRequested => "Cancel had been asked for before.",
             CancelAnswer::TooLate => "The cancel came too late.",
         };
-        println!("{said} {}", headline(&record.job));
+        say!("{said} {}", headline(&record.job));
         if let Some(waiting) = waiting_for(&record.job) {
-            println!("{waiting}");
+            say!("{waiting}");
         }
         Ok(ExitCode::SUCCESS)
     }

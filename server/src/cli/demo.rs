@@ -1,6 +1,7 @@
 //! The demo: sample documents of the last two months, an admin and a user. The months are chosen at the start, so that the form
 //! opens on a month that has documents, whenever the demo is tried.
 
+use super::say::say;
 use crate::{
     clock::{Clock, SystemClock},
     people::{
@@ -91,6 +92,6 @@ pub async fn people(store: &Store) -> anyhow::Result<()> {
 /// Prints how to sign in.
 pub fn print_sign_in() {
     for (email, role, password) in PEOPLE {
-        println!("Sign in as {}: {email} with the password {password}", role.name());
+        say!("Sign in as {}: {email} with the password {password}", role.name());
     }
 }

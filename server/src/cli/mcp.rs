@@ -1,12 +1,7 @@
 //! `recount mcp`: an assistant on standard input and output, for one person. Its reports are made by this process as well, so
 //! that they get done where no server runs.
 
-use super::{
-    DataFolder,
-    background::{Background, Signals},
-    in_use::InUse,
-    open_desk,
-};
+use super::{DataFolder, background::Background, in_use::InUse, open_desk, signals::Signals};
 use crate::{
     http::session::viewer,
     mcp::server::{Ends, Principal, stdio},
@@ -35,7 +30,7 @@ const READ_ON: Duration = Duration::from_secs(1);
 const HAND_BACK: Duration = Duration::from_secs(4);
 
 impl Mcp {
-    /// Serves until the end of the input, SIGTERM or Ctrl-C. Jobs under way are then handed back, never lost.
+    /// Serves until the end of the input, SIGTERM, SIGHUP or Ctrl-C. Jobs under way are then handed back, never lost.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::catch()?;
         let _in_use = InUse::together(&self.data.path)?;
@@ -55,7 +50,7 @@ impl Mcp {
         let served = tokio::select! {
             served = &mut serving => served?,
             () = left => Ok(()),
-            () = signals.asked_to_stop() => Ok(()),
+            _ = signals.next() => Ok(()),
             ended = background.worker_ended() => {
                 ended?;
                 bail!("the worker has ended by itself; start it again");

@@ -4,11 +4,14 @@ mod background;
 mod backup;
 mod cancel;
 mod demo;
+mod follow;
 mod in_use;
 mod mcp;
 mod people;
 mod report;
+mod say;
 mod serve;
+mod signals;
 mod worker;
 
 use crate::{
@@ -44,7 +47,11 @@ enum Command {
     Serve(serve::Serve),
     /// Work on jobs, without pages: for further machines on the same database.
     Worker(worker::Worker),
-    /// Make one report and wait for it. Ctrl-C cancels. Exit: 0 finished, 1 failed, 2 something unconfirmed, 3 cancelled.
+    /// Make one report and wait for it. Ctrl-C cancels.
+    ///
+    /// Exit: 0 everything as asked, each message accepted (or written to the outbox); 1 failed, or a message was not accepted;
+    /// 2 something unconfirmed; 3 cancelled; 4 not ended: handed back by SIGTERM or SIGHUP, left by a second Ctrl-C, or it waits
+    /// for a person.
     Report(report::Report),
     /// Cancel a job.
     Cancel(cancel::Cancel),
@@ -146,8 +153,10 @@ const LOG: &str = "info,sqlx_core::pool=error,sqlx::postgres::notice=warn,rmcp=o
 fn log(default: &str) {
     let filter = EnvFilter::try_from_env("RECOUNT_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let stderr = std::io::stderr;
+    // Internal errors are those of writing to standard error, told there by a macro that panics.
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(stderr().is_terminal()).log_internal_errors(false);
     // A second subscriber is refused in tests that run several commands; the first one then stays.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(stderr().is_terminal()).with_writer(stderr).try_init();
+    let _ = log.with_writer(stderr).try_init();
 }
 
 /// The database's file in the data folder, unless it is somewhere else.

@@ -1,6 +1,6 @@
 //! `recount user` and `recount token`: accounts from the terminal of the machine that the server runs on.
 
-use super::{DataFolder, open_store};
+use super::{DataFolder, open_store, say::write_line};
 use crate::{
     people::{
         EmailAddress, Role, Scope,
@@ -101,7 +101,8 @@ pub async fn add_user(store: &Store, options: &AddUser, password: String, output
     let email = EmailAddress::parse(&options.email)?;
     let hash = NewPassword::check(password, &email)?.hash().await?;
     match store.create_user(&email, options.role, &hash, options.zone).await? {
-        NewUser::Created(_) => writeln!(output, "Added {email} as {}.", options.role.name())?,
+        // It is done, whether or not anybody reads it.
+        NewUser::Created(_) => write_line(output, format_args!("Added {email} as {}.", options.role.name())),
         NewUser::EmailTaken => bail!("{email} has an account already. Nothing was changed."),
     }
     Ok(())

@@ -1,12 +1,6 @@
 //! `recount serve`: pages, API and, unless told otherwise, a worker in one process.
 
-use super::{
-    DataFolder,
-    background::{Background, Signals},
-    demo,
-    in_use::InUse,
-    open_desk,
-};
+use super::{DataFolder, background::Background, demo, in_use::InUse, open_desk, say::say, signals::Signals};
 use crate::{
     descriptors,
     http::{
@@ -41,7 +35,7 @@ pub struct Serve {
 /// How long open requests may take to end at a shutdown.
 const LINGER: Duration = Duration::from_secs(5);
 impl Serve {
-    /// Serves until SIGTERM or Ctrl-C. Jobs under way are then finished or handed back, never lost.
+    /// Serves until SIGTERM, SIGHUP or Ctrl-C. Jobs under way are then finished or handed back, never lost.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::catch()?;
         let descriptors = descriptors::raise_limit();
@@ -79,9 +73,9 @@ impl Serve {
         let mut background = Background::start(&desk, !self.no_worker, &desk.settings, &shutdown);
 
         tracing::info!("listening on {address}");
-        println!("Recount is at {public_url}");
+        say!("Recount is at {public_url}");
         if let Some(code) = first_admin.code() {
-            println!("Nobody can sign in yet. Open {public_url}/sign-in and make the first admin with the code {code}");
+            say!("Nobody can sign in yet. Open {public_url}/sign-in and make the first admin with the code {code}");
         }
         if self.demo {
             demo::print_sign_in();
@@ -91,7 +85,7 @@ impl Serve {
         let mut server = tokio::spawn(connections::serve(listener, app, limits, shutdown.clone()));
 
         let ended_early = tokio::select! {
-            () = signals.asked_to_stop() => None,
+            _ = signals.next() => None,
             ended = background.worker_ended() => { ended?; Some("the worker") }
             ended = &mut server => { ended?; Some("the web server") }
         };

@@ -1,11 +1,6 @@
 //! `recount worker`: works on jobs without serving pages, for further machines on the same database.
 
-use super::{
-    DataFolder,
-    background::{Background, Signals},
-    in_use::InUse,
-    open_desk,
-};
+use super::{DataFolder, background::Background, in_use::InUse, open_desk, say::say, signals::Signals};
 use crate::settings::FILE;
 use anyhow::bail;
 use std::process::ExitCode;
@@ -19,7 +14,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Works until SIGTERM or Ctrl-C. Jobs under way are then finished or handed back, never lost.
+    /// Works until SIGTERM, SIGHUP or Ctrl-C. Jobs under way are then finished or handed back, never lost.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::catch()?;
         let _in_use = InUse::together(&self.data.path)?;
@@ -31,9 +26,9 @@ impl Worker {
         let store = desk.store().clone();
         let shutdown = CancellationToken::new();
         let mut background = Background::start(&desk, true, &desk.settings, &shutdown);
-        println!("Recount works on the jobs of {public_url}");
+        say!("Recount works on the jobs of {public_url}");
         let ended_early = tokio::select! {
-            () = signals.asked_to_stop() => false,
+            _ = signals.next() => false,
             ended = background.worker_ended() => { ended?; true }
         };
         tracing::info!("stopping: jobs under way are finished or handed back");

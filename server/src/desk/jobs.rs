@@ -134,11 +134,14 @@ impl Desk {
         let Some(report) = self.store().report_of_job(record.row.id).await? else { return Ok(None) };
         let first = record.job.emails().next().and_then(|email| notice(&self.services, record, &report, email.number));
         let preview = first.map(|notice| preview(&notice)).unwrap_or_default();
-        let until = record.row.hold_until;
-        let left = until.map(|until| (until - self.store().clock().now()).num_seconds().max(0));
+        let left = match record.row.hold_until {
+            Some(until) => Some(until - self.store().lease_time().await?),
+            None => None,
+        };
         Ok(Some(HoldView {
-            until: until.map(|at| moment(at, reader.zone)),
-            seconds_left: left.map(|seconds| u32::try_from(seconds).unwrap_or(u32::MAX)),
+            // As the clock will show it, whatever it has shown when the hold began.
+            until: left.map(|left| moment(self.store().clock().now() + left, reader.zone)),
+            seconds_left: left.map(|left| u32::try_from(left.num_seconds().max(0)).unwrap_or(u32::MAX)),
             subject: preview.0,
             message: preview.1,
         }))

@@ -204,7 +204,9 @@ async fn may_hand_over_again(services: &Services, due: &DueLook, message: &Outgo
         return Ok(false);
     }
     let first = store.first_attempt_at(&message.message_id).await?;
-    Ok(first.is_some_and(|first| recognised(life, first, store.clock().now())))
+    // By either clock: one that was set since would make the key younger than it is.
+    let (now, lease_now) = (store.clock().now(), store.lease_time().await?);
+    Ok(first.is_some_and(|first| recognised(life, first, now) && recognised(life, first, lease_now)))
 }
 
 async fn wanted(services: &Services, due: &DueLook) -> Result<Option<Wanted>, StoreError> {

@@ -34,7 +34,11 @@ pub struct JobTx {
     pub job: Job,
     /// The instant that the change is stamped with.
     pub now: DateTime<Utc>,
+    /// The same in the time that decides about leases and holds.
+    pub(super) lease_now: DateTime<Utc>,
     pub(super) lease: Option<(String, DateTime<Utc>)>,
+    /// When the hold ends that the job is in already.
+    pub(super) hold_until: Option<DateTime<Utc>>,
     pub(super) cancel: Option<(DateTime<Utc>, String)>,
     targets: HashMap<u32, String>,
     /// Each with the number of the effect that it is about.
@@ -65,6 +69,8 @@ impl Store {
             job: before.job.clone(),
             lease: before.row.lease_owner.clone().zip(before.row.lease_expires_at),
             cancel: before.row.cancel_requested_at.zip(before.row.cancel_requested_by.clone()),
+            hold_until: before.row.hold_until,
+            lease_now: self.lease_time_of(before.row.database_time),
             before,
             now: self.clock.now(),
             targets: HashMap::new(),
@@ -86,11 +92,6 @@ impl JobTx {
     /// Names the target of an effect that this change begins.
     pub fn name_target(&mut self, number: u32, target: String) {
         self.targets.insert(number, target);
-    }
-
-    /// The time that decides about leases, at which this transaction began.
-    pub(super) fn lease_time(&self) -> DateTime<Utc> {
-        self.tx.lease_time_of(self.before.row.database_time, &*self.clock)
     }
 
     /// Adds a sentence to the history.
@@ -141,8 +142,8 @@ impl JobTx {
         let finished = row.finished_at.or_else(|| self.job.phase.is_final().then_some(now));
         let hold_until = match row.spec.hold {
             _ if !self.job.is_held() => None,
-            _ if self.before.job.is_held() => row.hold_until,
-            Hold::Countdown(seconds) => Some(now + TimeDelta::seconds(seconds.into())),
+            _ if self.before.job.is_held() => self.hold_until,
+            Hold::Countdown(seconds) => Some(self.lease_now + TimeDelta::seconds(seconds.into())),
             Hold::None | Hold::Approval => None,
         };
         let (cancel_at, cancel_by) = self.cancel.clone().unzip();

@@ -1,15 +1,15 @@
 //! The database: one SQLite file, or a PostgreSQL server that several machines share.
 //!
 //! Every query is written once, as text that both understand; the macros `read!` and `within!` compile its body once for each
-//! driver. What truly differs is in the few named functions of this file: how a transaction begins, which rows it locks, whose
-//! clock decides about leases, and how other processes are told.
+//! driver. What truly differs is in the few named functions of this file: how a transaction begins, which rows it locks,
+//! and how other processes are told.
 
 mod batch;
 mod lock;
 mod postgres;
 
 use super::StoreError;
-use crate::{bus::JobChanged, clock::Clock, id::JobId};
+use crate::{bus::JobChanged, id::JobId};
 pub(super) use batch::{Batch, Value};
 use chrono::{DateTime, Utc};
 pub(super) use lock::Lock;
@@ -265,17 +265,6 @@ impl Db {
         })
     }
 
-    /// The time that decides about leases: machines' clocks differ, so with PostgreSQL it is the server's, unless the clock is
-    /// one that a test moves.
-    pub async fn lease_time(&self, clock: &dyn Clock) -> Result<DateTime<Utc>, sqlx::Error> {
-        match self {
-            Self::Postgres(_) if clock.is_of_this_machine() => {
-                read!(*self, conn => sqlx::query_scalar("select clock_timestamp()").fetch_one(conn).await)
-            }
-            _ => Ok(clock.now()),
-        }
-    }
-
     /// Runs a statement on the connection that writes. Some states of SQLite, such as taking no changes, belong to a
     /// connection, so that no test could bring them about from outside.
     #[cfg(feature = "fail-points")]
@@ -344,14 +333,6 @@ impl Tx {
             within!(*self, conn => sqlx::query(AssertSqlSafe(text)).execute(conn).await.map(drop))?;
         }
         Ok(())
-    }
-
-    /// Which of the two is [`Db::lease_time`]: what the database's clock says, or the program's.
-    pub fn lease_time_of(&self, database: DateTime<Utc>, clock: &dyn Clock) -> DateTime<Utc> {
-        match self {
-            Self::Postgres(_) if clock.is_of_this_machine() => database,
-            _ => clock.now(),
-        }
     }
 
     /// Commits.

@@ -8,10 +8,13 @@ use super::{
 use crate::{
     bus::JobChanged,
     id::{JobId, RequestKey, UserId},
-    job::Spec,
+    job::{Hold, Spec},
 };
 use app::contract::{CancelAnswer, Epoch, Phase, Recovery, Refusal, StepKind, StepState};
 use chrono::{DateTime, TimeDelta, Utc};
+
+/// How many holds are looked at together.
+const AT_ONCE: i64 = 200;
 
 /// What a worker holds after claiming a job.
 #[derive(Debug, Clone)]
@@ -295,7 +298,7 @@ impl Store {
         }
         let Ok(epoch) = change.job.claim() else { return Ok(None) };
         let step = change.job.current_step().unwrap_or(StepKind::Collect);
-        change.lease = Some((worker.to_owned(), change.lease_time() + terms.lease));
+        change.lease = Some((worker.to_owned(), change.lease_now + terms.lease));
         change.note(format!("Taken by worker {worker}"));
         let (spec, request_key) = (change.before.row.spec.clone(), change.before.row.request_key);
         change.commit().await?;
@@ -304,7 +307,7 @@ impl Store {
 
     /// Prolongs a lease and tells whether to go on. Does not change the record's version: nothing that a page shows changed.
     pub async fn heartbeat(&self, id: JobId, epoch: Epoch, lease: TimeDelta) -> Result<Heartbeat, StoreError> {
-        let until = self.db.lease_time(&*self.clock).await? + lease;
+        let until = self.lease_time().await? + lease;
         let mut tx = self.db.begin().await?;
         let row: Option<(Option<DateTime<Utc>>,)> = within!(tx, conn => {
             sqlx::query_as(
@@ -331,7 +334,7 @@ impl Store {
 
     /// Jobs whose lease has expired.
     pub async fn expired_leases(&self) -> Result<Vec<JobId>, StoreError> {
-        let now = self.db.lease_time(&*self.clock).await?;
+        let now = self.lease_time().await?;
         Ok(read!(self.db, conn => {
             sqlx::query_scalar("select id from jobs where lease_expires_at < $1 order by lease_expires_at")
                 .bind(now).fetch_all(conn).await
@@ -342,8 +345,7 @@ impl Store {
     pub async fn recover_job(&self, id: JobId) -> Result<Option<Recovery>, StoreError> {
         let Some(mut change) = self.change_job(id).await? else { return Ok(None) };
         // Read again under the lock: the worker may have prolonged its lease in between.
-        let now = change.lease_time();
-        if change.lease.as_ref().is_none_or(|(_, until)| *until >= now) {
+        if change.lease.as_ref().is_none_or(|(_, until)| *until >= change.lease_now) {
             return Ok(None);
         }
         let recovery = change.job.recover()?;
@@ -363,16 +365,16 @@ impl Store {
             .fetch_one(conn)
             .await
         })?;
-        let lease = match lease {
-            Some(until) => Some(until - self.db.lease_time(&*self.clock).await?),
-            None => None,
-        };
-        Ok(lease.into_iter().chain(hold.map(|until| until - self.clock.now())).min())
+        match lease.into_iter().chain(hold).min() {
+            Some(due) => Ok(Some(due - self.lease_time().await?)),
+            None => Ok(None),
+        }
     }
 
     /// Ends the holds whose time has come. A job whose rows cannot be understood must not keep the others waiting.
     pub async fn end_due_holds(&self) -> Result<(), StoreError> {
-        let now = self.clock.now();
+        let now = self.lease_time().await?;
+        self.shorten_holds(now).await?;
         let ids: Vec<JobId> = read!(self.db, conn => {
             sqlx::query_scalar("select id from jobs where hold_until <= $1 and finished_at is null and set_aside_at is null order by hold_until")
                 .bind(now).fetch_all(conn).await
@@ -389,8 +391,34 @@ impl Store {
             };
             // Read again under the lock: somebody may have cancelled or sent meanwhile.
             let waits = change.job.is_held() && change.row().set_aside_at.is_none();
-            if waits && change.before.row.hold_until.is_some_and(|until| until <= change.now) {
+            if waits && change.before.row.hold_until.is_some_and(|until| until <= change.lease_now) {
                 change.job.end_hold()?;
+                change.commit().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shortens the holds that would go on for longer than they are long: the clock that decides about them has been set back, which
+    /// that of a server can be, and that of a machine between two of its starts.
+    async fn shorten_holds(&self, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let furthest: Vec<(JobId, String, DateTime<Utc>)> = read!(self.db, conn => {
+            sqlx::query_as(
+                "select id, spec, hold_until from jobs
+                 where hold_until > $1 and finished_at is null and set_aside_at is null order by hold_until desc limit $2",
+            )
+            .bind(now).bind(AT_ONCE).fetch_all(conn).await
+        })?;
+        for (id, spec, until) in furthest {
+            let Ok(Spec { hold: Hold::Countdown(seconds), .. }) = serde_json::from_str(&spec) else { continue };
+            let length = TimeDelta::seconds(seconds.into());
+            if until - now <= length {
+                continue;
+            }
+            let Some(mut change) = self.change_job(id).await? else { continue };
+            if change.job.is_held() && change.hold_until.is_some_and(|until| until - change.lease_now > length) {
+                change.hold_until = Some(change.lease_now + length);
+                change.note(format!("The clock was set back; the e-mail goes out in {seconds} s"));
                 change.commit().await?;
             }
         }

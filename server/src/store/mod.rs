@@ -11,6 +11,7 @@ mod error;
 mod forms;
 mod health;
 mod jobs;
+mod lease_time;
 mod looks;
 mod mcp_calls;
 mod record;
@@ -41,6 +42,7 @@ pub use trouble::{Trouble, complain};
 pub use users::{NewUser, User};
 
 use crate::{bus::Bus, clock::SharedClock, files::Files, mail::compose::message_id};
+use chrono::{DateTime, Utc};
 use db::Db;
 use health::Health;
 use relay::Announcer;
@@ -50,6 +52,8 @@ use relay::Announcer;
 pub struct Store {
     pub(crate) db: Db,
     pub(crate) clock: SharedClock,
+    /// See [`lease_time`].
+    machine_started_at: Option<DateTime<Utc>>,
     announcer: Announcer,
     health: Health,
     mail_domain: String,
@@ -61,8 +65,10 @@ impl Store {
     ///
     /// In a backup that was put in its place, what is open is set aside.
     pub async fn open(place: &Place, clock: SharedClock, mail_domain: &str) -> Result<Self, StoreError> {
+        let db = Db::open(place).await?;
         let store = Self {
-            db: Db::open(place).await?,
+            machine_started_at: lease_time::machine_start(&db, &*clock).await?,
+            db,
             clock,
             announcer: Announcer::default(),
             health: Health::default(),

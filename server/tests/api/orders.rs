@@ -1,7 +1,8 @@
 //! Ordering reports over the JSON API, and what is wrong with an order.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
-use server::people::Role;
+use server::{clock::Clock, people::Role};
 
 use crate::support::site::Site;
 
@@ -167,6 +168,29 @@ async fn a_held_e_mail_is_shown_and_goes_out_on_approval() {
     assert_eq!(site.instance.messages().len(), 1);
     let bob = site.instance.person("bob@example.org", Role::User).await;
     site.program(bob).await.put(&format!("/api/v1/jobs/{id}/approval")).await.problem(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_a_held_e_mail_goes_out_is_said_as_the_clock_shows_it_now() {
+    let site = Site::new().await;
+    let ada = site.program(site.instance.owner).await;
+    site.instance.two_documents();
+    let mut order = order();
+    order["hold"] = "60".into();
+    let made = ada.order("held", &order).await;
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+    let worker = crate::support::worker::Running::start(site.instance.services());
+    site.instance.wait(id.parse().unwrap(), "the hold", |record| record.job.is_held()).await;
+    let clock = &site.instance.clock;
+    for (set, passes, left) in [(0, 0, 60), (-3_600, 10, 50), (86_400, 10, 40)] {
+        clock.jump(TimeDelta::seconds(set));
+        clock.advance(TimeDelta::seconds(passes));
+        let hold = ada.get(&format!("/api/v1/jobs/{id}")).await.json()["hold"].clone();
+        assert_eq!(hold["seconds_left"], left, "{hold}");
+        let until: DateTime<Utc> = hold["until"]["iso"].as_str().unwrap().parse().unwrap();
+        assert_eq!(until, clock.now() + TimeDelta::seconds(left), "{hold}");
+    }
+    worker.stop().await;
 }
 
 #[tokio::test]

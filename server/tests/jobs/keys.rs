@@ -93,6 +93,18 @@ async fn nothing_is_handed_over_again_once_the_key_may_be_forgotten() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_back_makes_no_key_younger() {
+    let api = Api::start(vec![Dropped(Ending::Close)]).await;
+    let (instance, services, record) = unconfirmed(&api).await;
+    let asked = handed_over(&api);
+    instance.clock.advance(TimeDelta::hours(26));
+    instance.clock.jump(TimeDelta::hours(-6));
+    due_looks(&services).await;
+    assert_eq!(handed_over(&api), asked);
+    assert_eq!(instance.record(record.row.id).await.job.effect(2).unwrap().outcome, Outcome::Unconfirmed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_of_the_repetition_settles_nothing() {
     let refusal = r#"{"statusCode":403,"name":"forbidden","message":"the account is closed"}"#;
     let api = Api::start(vec![Dropped(Ending::Close), Dropped(Ending::Say(403, refusal))]).await;

@@ -1,5 +1,5 @@
 //! Thousands of jobs, several workers as if in processes of their own, and faults at random: workers die, the clock jumps past
-//! their leases, people press Cancel at any moment, mail servers refuse, lose answers and hang. Only the contract's invariants
+//! their leases or is set, people press Cancel at any moment, mail servers refuse, lose answers and hang. Only the contract's invariants
 //! are asserted, never what happens when. `RECOUNT_SEED` repeats the choices of a run, though not the scheduler's.
 
 use std::{
@@ -182,6 +182,11 @@ impl Run {
             68..69 => {
                 self.instance.clock.advance(LEASE + TimeDelta::milliseconds(1));
                 self.count("clock jumps past every lease");
+            }
+            69..71 => {
+                let hours = self.rng.random_range(-48..=48);
+                self.instance.clock.jump(TimeDelta::hours(hours));
+                self.count(if hours < 0 { "clock set back" } else { "clock set forward" });
             }
             _ => {}
         }

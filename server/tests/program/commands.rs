@@ -99,7 +99,7 @@ async fn an_interrupted_report_is_handed_back_and_finished_by_the_same_key() {
     smtp.reached().await;
     running.signal("TERM");
     let first = running.ended().await;
-    assert_eq!((first.code, &first.json()["phase"]), (Some(1), &json!("running")), "{first:?}");
+    assert_eq!((first.code, &first.json()["phase"]), (Some(4), &json!("running")), "{first:?}");
     let second = home.run(&arguments).await;
     second.succeeded();
     assert_eq!((&second.json()["id"], smtp.commits()), (&first.json()["id"], 1));

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use app::contract::Recovery;
 use chrono::{DateTime, TimeDelta, Utc};
 use server::{
-    clock::{Clock, SystemClock},
+    clock::{Clock, SteadyTime, SystemClock},
     store::{ClaimTerms, Heartbeat, Store},
 };
 use tokio::time::{Instant, sleep};
@@ -22,6 +22,10 @@ struct Wrong(TimeDelta);
 impl Clock for Wrong {
     fn now(&self) -> DateTime<Utc> {
         SystemClock.now() + self.0
+    }
+
+    fn steady(&self) -> SteadyTime {
+        SystemClock.steady()
     }
 
     fn is_of_this_machine(&self) -> bool {

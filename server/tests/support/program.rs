@@ -228,8 +228,17 @@ pub struct Running {
 
 impl Running {
     pub fn spawn(command: &mut Command) -> Self {
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        Self { child: child.expect("the program starts") }
+        Self::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()))
+    }
+
+    /// Like [`Running::spawn`], with the output that the command says.
+    pub fn of(command: &mut Command) -> Self {
+        Self { child: command.spawn().expect("the program starts") }
+    }
+
+    /// The lines that it writes to standard error from now on.
+    pub fn notes(&mut self) -> Receiver<String> {
+        lines(self.child.stderr.take().expect("a pipe"))
     }
 
     /// The number of the process.
