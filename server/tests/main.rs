@@ -65,6 +65,7 @@ mod jobs {
     mod mailing;
     mod random;
     mod restored;
+    mod spinning;
 }
 
 mod mcp_source {
