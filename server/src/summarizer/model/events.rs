@@ -41,10 +41,8 @@ impl Events {
     /// Takes from `bytes` what belongs to the next event. `None`: all was taken, and the event is not complete.
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, TooLong> {
         loop {
-            if take(&mut self.returned)
-                && let Some(rest) = bytes.strip_prefix(b"\n")
-            {
-                *bytes = rest;
+            if !bytes.is_empty() && take(&mut self.returned) {
+                *bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
             }
             let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
             let (piece, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
