@@ -53,12 +53,9 @@ impl Pulse {
         self.allow(Duration::ZERO);
     }
 
-    /// It begins something that takes so long at most.
+    /// It begins something that takes so long at most. The next sign ends that allowance.
     pub fn allow(&self, longest: Duration) {
-        let due = Instant::now() + longest + self.silence;
-        let mut latest = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        // What else is under way keeps its time.
-        *latest = due.max(*latest);
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + longest + self.silence;
     }
 
     fn is_overdue(&self) -> bool {
@@ -152,6 +149,21 @@ mod tests {
         assert_eq!(halt.unless_stopped(async { 7 }).await, Some(7));
         let (stopped, ()) = tokio::join!(halt.unless_stopped(std::future::pending::<u32>()), async { halt.stop.cancel() });
         assert_eq!(stopped, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_is_overdue_once_what_it_has_begun_has_had_its_time() {
+        let second = Duration::from_secs(1);
+        let pulse = Pulse::new(second);
+        tokio::time::advance(second / 2).await;
+        pulse.beat();
+        tokio::time::advance(second / 2).await;
+        assert!(!pulse.is_overdue());
+        pulse.allow(second * 10);
+        tokio::time::advance(second * 11).await;
+        assert!(!pulse.is_overdue());
+        tokio::time::advance(second / 2).await;
+        assert!(pulse.is_overdue());
     }
 
     /// A folder's list that saw the stop is short; taken for whole, it would fail the job with "No documents".

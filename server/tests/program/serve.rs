@@ -199,7 +199,11 @@ async fn a_shutdown_ends_beside_a_model_that_floods_and_so_does_a_cancel() {
     served.terminate().await;
     model.left().await;
 
-    // The next start takes the job up again, and the flood too.
+    // The next start takes the job up again, and the flood too; also after a power cut.
+    let served = home.serve(&[]).await;
+    model.holding().await;
+    served.kill().await;
+    model.left().await;
     let served = home.serve(&[]).await;
     model.holding().await;
     served.cancel(&token, &id).await;

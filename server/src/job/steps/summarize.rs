@@ -97,9 +97,10 @@ impl Ledger for JobLedger<'_> {
 
     async fn progress(&self, done: u32, total: u32) -> Result<(), Stopped> {
         let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-        self.work.pulse.allow(self.longest);
         self.work.progress(StepKind::Summarize, count(done), count(total)).await.map_err(|error| self.stop(error))?;
-        self.work.check().map_err(|error| self.stop(error))
+        self.work.check().map_err(|error| self.stop(error))?;
+        self.work.pulse.allow(self.longest);
+        Ok(())
     }
 }
 
