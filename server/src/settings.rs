@@ -2,6 +2,7 @@
 //! a key or a password need not stand in a file. An unknown name is an error: a misspelt setting must not be ignored.
 
 use crate::{
+    clock::{SharedClock, SystemClock},
     extract::Limits,
     files::Files,
     mail::{
@@ -204,17 +205,22 @@ pub enum SummarizerChoice {
 
 impl SummarizerChoice {
     /// Prepares a summarizer for one job; nothing is sent yet.
-    pub fn open(&self) -> Result<Box<dyn Summarizer>, SummarizeError> {
+    pub fn open(&self, clock: &SharedClock) -> Result<Box<dyn Summarizer>, SummarizeError> {
         Ok(match self {
             Self::BuiltIn => Box::new(ExtractiveSummarizer),
-            Self::Model(settings) => Box::new(ModelSummarizer::new(settings.clone(), rand::random())?),
+            Self::Model(settings) => Box::new(ModelSummarizer::new(settings.clone(), rand::random())?.on(clock.clone())),
         })
     }
 
     /// What it is called on screens.
     pub fn identity(&self) -> Result<Identity, SummarizeError> {
-        Ok(self.open()?.identity())
+        Ok(self.open(&system_clock())?.identity())
     }
+}
+
+/// For what depends on no time.
+fn system_clock() -> SharedClock {
+    Arc::new(SystemClock)
 }
 
 impl Settings {
@@ -311,7 +317,7 @@ impl Settings {
             None => SummarizerChoice::BuiltIn,
             Some(model) => SummarizerChoice::Model(model.settings()),
         };
-        choice.open().context("the model's settings cannot work")?;
+        choice.open(&system_clock()).context("the model's settings cannot work")?;
         Ok(choice)
     }
 }

@@ -67,6 +67,7 @@ mod jobs {
     mod mailing;
     mod random;
     mod restored;
+    mod spinning;
 }
 
 mod mcp_source {

@@ -8,7 +8,10 @@ use crate::{
 };
 use chrono::{DateTime, Months, TimeDelta};
 use std::time::Duration;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::{
+    task::{JoinError, JoinHandle},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
 /// How long a form that was not sent is kept.
@@ -16,6 +19,8 @@ const KEEP_DRAFTS: TimeDelta = TimeDelta::days(7);
 /// How long an object that no row names stays in the file store: no upload takes that long, nor do clocks differ so much.
 const KEEP_UNNAMED_FILES: TimeDelta = TimeDelta::days(1);
 const CLEAN_EVERY: Duration = Duration::from_hours(6);
+/// How long a shutdown waits for what nothing depends on.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// The tasks in the background.
 pub struct Background {
@@ -32,7 +37,7 @@ pub fn worker_options(settings: &Settings) -> WorkerOptions {
         per_person: Some(settings.worker.per_person.max(1)),
         lease: TimeDelta::seconds(settings.worker.lease_seconds.max(3).into()),
         grace: Duration::from_secs(settings.worker.grace_seconds.into()),
-        only: None,
+        ..WorkerOptions::default()
     }
 }
 
@@ -58,13 +63,19 @@ impl Background {
         }
     }
 
-    /// Waits until the worker has handed back what it had, and the rest has ended too. `shutdown` must have fired.
+    /// Waits until the worker has handed back what it had, and a little for the rest. `shutdown` must have fired.
     pub async fn ended(self) -> Result<(), JoinError> {
         if let Some(worker) = self.worker {
             worker.await?;
         }
-        self.relay.await?;
-        self.cleaner.await
+        let rest = async {
+            self.relay.await?;
+            self.cleaner.await
+        };
+        timeout(LINGER, rest).await.unwrap_or_else(|_| {
+            tracing::warn!("the relay of changes, or the cleaner, does not end; nobody waits for them");
+            Ok(())
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{
     Hold, Services,
     steps::{collect, email, save, summarize},
-    watch::{Halt, watch},
+    watch::{Halt, Pulse, watch},
 };
 use crate::{
     descriptors,
@@ -13,11 +13,16 @@ use crate::{
 use app::contract::{Effect, EffectKind, Outcome, Phase, Refusal, StepKind, Verdict};
 use chrono::TimeDelta;
 use std::{
+    panic::resume_unwind,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
+use tokio::{
+    runtime::Handle,
+    task::{JoinHandle, spawn_blocking},
+    time::{Instant, sleep},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Progress is written by itself at most this often: each time is a commit.
 const PROGRESS_EVERY: Duration = Duration::from_millis(150);
@@ -73,6 +78,8 @@ pub struct Work {
     pub services: Arc<Services>,
     pub claim: Claim,
     pub halt: Halt,
+    /// Tells the watcher that the work gets on.
+    pub pulse: Pulse,
     reported: Mutex<Reported>,
 }
 
@@ -84,13 +91,14 @@ struct Reported {
 }
 
 impl Work {
-    pub fn new(services: Arc<Services>, claim: Claim, halt: Halt) -> Self {
+    pub fn new(services: Arc<Services>, claim: Claim, halt: Halt, pulse: Pulse) -> Self {
         let reported = Mutex::new(Reported { at: None, written: Instant::now() });
-        Self { services, claim, halt, reported }
+        Self { services, claim, halt, pulse, reported }
     }
 
     /// A checkpoint: fails once the work must stop.
     pub fn check(&self) -> Result<(), StepError> {
+        self.pulse.beat();
         if self.halt.stop.is_cancelled() { Err(StepError::Stopped) } else { Ok(()) }
     }
 
@@ -102,6 +110,7 @@ impl Work {
 
     /// Opens a change of the job's record, which the progress goes with.
     pub async fn change(&self) -> Result<JobTx, StepError> {
+        self.pulse.beat();
         let mut change = self.services.store.change_job(self.claim.id).await?.ok_or(StepError::Stopped)?;
         self.carry_progress(&mut change);
         Ok(change)
@@ -190,6 +199,12 @@ impl Work {
         Ok(())
     }
 
+    /// Lets a while pass, unless the job has to stop.
+    pub async fn pause(&self, pause: Duration) -> Result<(), StepError> {
+        self.pulse.allow(pause);
+        self.unless_stopped(sleep(pause)).await
+    }
+
     /// Waits for `work`, or drops it at once when the job has to stop.
     pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, StepError> {
         self.halt.unless_stopped(work).await.ok_or(StepError::Stopped)
@@ -206,22 +221,59 @@ fn is_written(effect: &Effect, verdict: &Verdict) -> bool {
     (effect.outcome, effect.not_done, effect.evidence.as_ref()) == (outcome, not_done, Some(evidence))
 }
 
-/// Runs a claimed job until it has ended, or until it is handed back.
-pub async fn run_claim(services: Arc<Services>, claim: Claim, lease: TimeDelta, halt: Halt) {
+/// The work on a claim, on a thread of its own: whatever never gives way there keeps neither its watcher nor anybody else from
+/// running. Dropping this drops the work when it rests next.
+struct OnThread {
+    ended: JoinHandle<()>,
+    drops: DropGuard,
+}
+
+impl OnThread {
+    fn begin(work: Work) -> Self {
+        let (dropped, runtime) = (CancellationToken::new(), Handle::current());
+        let drops = dropped.clone().drop_guard();
+        let run = dropped.run_until_cancelled_owned(Box::pin(run_to_the_end(work)));
+        Self { ended: spawn_blocking(move || runtime.block_on(run).unwrap_or_default()), drops }
+    }
+
+    /// Leaves it to itself.
+    fn leave(self) {
+        self.drops.disarm();
+    }
+}
+
+/// Runs a claimed job until it has ended, or until it is handed back or let go.
+pub async fn run_claim(services: Arc<Services>, claim: Claim, lease: TimeDelta, halt: Halt, pulse: Pulse) {
     let id = claim.id;
     let done = CancellationToken::new();
     // Also when this task panics or is dropped: a watcher left behind would keep the lease alive for ever, and nobody could
     // recover the job.
     let _ends_the_watcher = done.clone().drop_guard();
-    let watcher = tokio::spawn(watch(services.store.clone(), claim.clone(), lease, halt.clone(), done.clone()));
-    let work = Work::new(services, claim, halt);
-    let result = run_steps(&work).await;
-    if let Err(error) = conclude(&work, result).await {
-        // Nothing more can be written; the lease expires and recovery accounts for the job.
-        complain(format_args!("job {id} could not be concluded"), &error);
+    let watching = watch(services.store.clone(), claim.clone(), lease, halt.clone(), pulse.clone(), done.clone());
+    let mut watcher = tokio::spawn(watching);
+    let mut work = OnThread::begin(Work::new(services, claim, halt, pulse));
+    tokio::select! {
+        biased;
+        ended = &mut work.ended => if let Err(error) = ended && error.is_panic() {
+            resume_unwind(error.into_panic());
+        },
+        _ = &mut watcher => {
+            tracing::error!(job = %id, "job {id} does not get on and does not give way; its lease is let go");
+            // It cannot be ended. Should it come to itself, it can only add evidence for what it had begun.
+            work.leave();
+            return;
+        }
     }
     done.cancel();
     let _ = watcher.await;
+}
+
+async fn run_to_the_end(work: Work) {
+    let result = run_steps(&work).await;
+    if let Err(error) = conclude(&work, result).await {
+        // Nothing more can be written; the lease expires and recovery accounts for the job.
+        complain(format_args!("job {} could not be concluded", work.claim.id), &error);
+    }
 }
 
 async fn run_steps(work: &Work) -> Result<(), StepError> {

@@ -30,6 +30,7 @@ impl Work {
     ) -> Result<Option<Result<T, JoinError>>, StepError> {
         self.ready().await?;
         let end = Instant::now() + longest;
+        self.pulse.allow(longest);
         let mut running = spawn_blocking(operation);
         if let Some(ended) = self.halt.unless_stopped(timeout_at(end, &mut running)).await {
             return Ok(ended.ok());
@@ -78,7 +79,10 @@ mod tests {
         bus::changed,
         extract::Limits,
         id::RequestKey,
-        job::{Hold, Services, Spec, Task, watch::Halt},
+        job::{
+            Hold, Services, Spec, Task,
+            watch::{Halt, Pulse},
+        },
         mail::outbox::Outbox,
         mcp::client::Servers,
         people::{EmailAddress, Role, password::PasswordHash, testing::Database},
@@ -143,7 +147,7 @@ mod tests {
             let token = CancellationToken::new;
             let halt = Halt { stop: token(), shutdown: token(), give_up: token() };
             let (release, operation) = mpsc::channel();
-            let work = Arc::new(Work::new(services, claim, halt));
+            let work = Arc::new(Work::new(services, claim, halt, Pulse::new(LONG)));
             Self { work, release, operation: Some(operation), _database: database, _folder: folder }
         }
 

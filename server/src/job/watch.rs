@@ -1,12 +1,16 @@
 //! Carries a cancel into running work: one watcher for each claimed job. It listens for changes, looks at the record at
-//! least once a second in case a message was missed or another process wrote, and keeps the lease alive.
+//! least once a second in case a message was missed or another process wrote, and keeps the lease alive: as long as the work
+//! shows that it gets on, and no longer.
 
 use crate::{
     bus::may_have_to_stop,
     store::{Claim, Heartbeat, Store, StoreError, complain},
 };
 use chrono::TimeDelta;
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -30,15 +34,49 @@ impl Halt {
     }
 }
 
+/// By when the work of a claim has to show the next sign that it gets on. What begins something that may take long says how
+/// long. So the watcher knows when to let the lease go, without the work having to give way.
+#[derive(Debug, Clone)]
+pub struct Pulse {
+    due: Arc<Mutex<Instant>>,
+    silence: Duration,
+}
+
+impl Pulse {
+    /// The work may be silent for so long beyond what it has begun.
+    pub fn new(silence: Duration) -> Self {
+        Self { due: Arc::new(Mutex::new(Instant::now() + silence)), silence }
+    }
+
+    /// It gets on.
+    pub fn beat(&self) {
+        self.allow(Duration::ZERO);
+    }
+
+    /// It begins something that takes so long at most. The next sign ends that allowance.
+    pub fn allow(&self, longest: Duration) {
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + longest + self.silence;
+    }
+
+    fn is_overdue(&self) -> bool {
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner) < Instant::now()
+    }
+}
+
 /// How often the record is looked at when nobody has announced a change.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Watches a claim until `done`; fires `halt.stop` when its work must stop.
-pub async fn watch(store: Store, claim: Claim, lease: TimeDelta, halt: Halt, done: CancellationToken) {
+/// Watches a claim until `done`; fires `halt.stop` when its work must stop. Ends before `done` only where the work shows no more
+/// that it gets on: then the lease is let go, and whoever sees that it has expired accounts for the job.
+pub async fn watch(store: Store, claim: Claim, lease: TimeDelta, halt: Halt, pulse: Pulse, done: CancellationToken) {
     // Side by side: a heartbeat that waits for the database's writer must not keep the watcher from looking, nor a database that
     // does not answer keep the work from stopping with the process.
     let all = Box::pin(async {
-        tokio::join!(keep_alive(&store, &claim, lease, &halt), look_out(&store, &claim, &halt), shut_down(&halt))
+        tokio::select! {
+            () = keep_alive(&store, &claim, lease, &halt, &pulse) => {}
+            () = look_out(&store, &claim, &halt) => {}
+            () = shut_down(&halt) => {}
+        }
     });
     done.run_until_cancelled(all).await;
 }
@@ -46,17 +84,22 @@ pub async fn watch(store: Store, claim: Claim, lease: TimeDelta, halt: Halt, don
 async fn shut_down(halt: &Halt) {
     halt.shutdown.cancelled().await;
     halt.stop.cancel();
+    std::future::pending().await
 }
 
 /// Prolongs the lease. Once that has failed for as long as a lease lasts, another worker may have the job, whatever is the
-/// matter with the database.
-async fn keep_alive(store: &Store, claim: &Claim, lease: TimeDelta, halt: &Halt) {
+/// matter with the database. Ends when the work is overdue.
+async fn keep_alive(store: &Store, claim: &Claim, lease: TimeDelta, halt: &Halt, pulse: &Pulse) {
     let lasts = lease.to_std().unwrap_or(LOOK);
     let mut beat = interval_at(Instant::now() + lasts / 3, lasts / 3);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut held_until = Instant::now() + lasts;
     loop {
         beat.tick().await;
+        if pulse.is_overdue() {
+            halt.stop.cancel();
+            return;
+        }
         let asked_at = Instant::now();
         match timeout_at(held_until, store.heartbeat(claim.id, claim.epoch, lease)).await {
             Ok(seen) => {
@@ -106,6 +149,21 @@ mod tests {
         assert_eq!(halt.unless_stopped(async { 7 }).await, Some(7));
         let (stopped, ()) = tokio::join!(halt.unless_stopped(std::future::pending::<u32>()), async { halt.stop.cancel() });
         assert_eq!(stopped, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_is_overdue_once_what_it_has_begun_has_had_its_time() {
+        let second = Duration::from_secs(1);
+        let pulse = Pulse::new(second);
+        tokio::time::advance(second / 2).await;
+        pulse.beat();
+        tokio::time::advance(second / 2).await;
+        assert!(!pulse.is_overdue());
+        pulse.allow(second * 10);
+        tokio::time::advance(second * 11).await;
+        assert!(!pulse.is_overdue());
+        tokio::time::advance(second / 2).await;
+        assert!(pulse.is_overdue());
     }
 
     /// A folder's list that saw the stop is short; taken for whole, it would fail the job with "No documents".

@@ -1,9 +1,14 @@
 //! The worker: claims jobs, runs each in a task of its own, and accounts for jobs whose worker has died.
 //!
 //! It subscribes to changes before it looks for work, so that a job that is created in between is not missed, and looks
-//! again when a lease may have expired.
+//! again when a lease may have expired. Its own end waits for nothing that may not end.
 
-use super::{Services, reconcile, remote::orphans, run::run_claim, watch::Halt};
+use super::{
+    Services, reconcile,
+    remote::orphans,
+    run::run_claim,
+    watch::{Halt, Pulse},
+};
 use crate::{
     bus::{JobChanged, work_waits},
     id::JobId,
@@ -32,13 +37,23 @@ pub struct WorkerOptions {
     pub lease: TimeDelta,
     /// How long a shutdown waits for an answer of the mail server.
     pub grace: Duration,
+    /// How long the work on a claim may show no sign that it gets on, beyond the longest times of what it has begun. Then its
+    /// lease is let go.
+    pub silence: Duration,
     /// Only this job.
     pub only: Option<JobId>,
 }
 
 impl Default for WorkerOptions {
     fn default() -> Self {
-        Self { concurrency: 4, per_person: None, lease: TimeDelta::seconds(15), grace: Duration::from_secs(20), only: None }
+        Self {
+            concurrency: 4,
+            per_person: None,
+            lease: TimeDelta::seconds(15),
+            grace: Duration::from_secs(20),
+            silence: Duration::from_mins(10),
+            only: None,
+        }
     }
 }
 
@@ -49,6 +64,8 @@ pub struct Worker {
     name: String,
 }
 
+/// How long the end waits, after it has given up on every answer, for what is left to be written.
+const LAST: Duration = Duration::from_secs(10);
 /// The longest time between two looks for expired leases.
 const SWEEP: Duration = Duration::from_secs(5);
 /// The pause before the next sweep where something is overdue: somebody else is at it, or nobody can do anything about it.
@@ -92,7 +109,8 @@ impl Worker {
         Self { services, options, name }
     }
 
-    /// Works until `shutdown`, then hands back what it has and waits until that is written.
+    /// Works until `shutdown`, then hands back what it has and waits until that is written. What does not come to its end within
+    /// the grace and [`LAST`] is left to the expiry of its lease.
     pub async fn run(self, shutdown: CancellationToken) {
         let give_up = CancellationToken::new();
         let mut jobs = JoinSet::new();
@@ -124,18 +142,28 @@ impl Worker {
                 () = sleep_until(next_sweep) => {}
             }
         }
-        if let Err(error) = reconciling.await {
-            tracing::error!(%error, "the reconciliation ended abnormally");
-        }
-        if let Err(error) = ending_tasks.await {
-            tracing::error!(%error, "the sweep of servers' tasks ended abnormally");
-        }
-        let deadline = sleep(self.options.grace);
-        tokio::pin!(deadline);
-        while !jobs.is_empty() {
-            tokio::select! {
-                Some(ended) = jobs.join_next() => report_panic(ended),
-                () = &mut deadline, if !give_up.is_cancelled() => give_up.cancel(),
+        let handing_back = async {
+            while let Some(ended) = jobs.join_next().await {
+                report_panic(ended);
+            }
+            if let Err(error) = reconciling.await {
+                tracing::error!(%error, "the reconciliation ended abnormally");
+            }
+            if let Err(error) = ending_tasks.await {
+                tracing::error!(%error, "the sweep of servers' tasks ended abnormally");
+            }
+        };
+        let losing_patience = async {
+            sleep(self.options.grace).await;
+            give_up.cancel();
+            sleep(LAST).await;
+        };
+        tokio::select! {
+            biased;
+            () = handing_back => {}
+            () = losing_patience => {
+                let left: Vec<String> = running.lock().iter().map(ToString::to_string).collect();
+                tracing::warn!(jobs = left.join(" "), "not everything has come to its end; what is left goes on when its lease has expired");
             }
         }
     }
@@ -170,7 +198,7 @@ impl Worker {
         give_up: &CancellationToken,
     ) -> Result<(), StoreError> {
         let store = &self.services.store;
-        let WorkerOptions { lease, per_person, only, .. } = self.options;
+        let WorkerOptions { lease, per_person, only, silence, .. } = self.options;
         let terms = ClaimTerms { lease, per_person, only };
         while jobs.len() < self.options.concurrency {
             let mut claim = match announced.take() {
@@ -183,8 +211,9 @@ impl Worker {
             let Some(claim) = claim else { break };
             let halt = Halt { stop: CancellationToken::new(), shutdown: shutdown.clone(), give_up: give_up.clone() };
             let (services, mark) = (self.services.clone(), running.enter(claim.id));
+            let pulse = Pulse::new(silence);
             jobs.spawn(async move {
-                run_claim(services, claim, lease, halt).await;
+                run_claim(services, claim, lease, halt, pulse).await;
                 drop(mark);
             });
         }

@@ -6,7 +6,7 @@
 //! cancel is too late. [`Journal::in_doubt`] is called between the two, so that a crash is never
 //! mistaken for a failure.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
@@ -274,6 +274,11 @@ pub trait Channel: Send + Sync {
 
     /// Makes one attempt. Dropping the future is as good as a crash: the record then decides.
     async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery;
+
+    /// How long an attempt takes at most. An hour is more than the waits of RFC 5321 (4.5.3.2) come to in a session.
+    fn longest(&self) -> Duration {
+        Duration::from_hours(1)
+    }
 
     /// Whether asking with [`Channel::reconcile`] makes sense, and how often.
     fn asking(&self) -> Asking {

@@ -124,6 +124,12 @@ impl Channel for Smtp {
         &self.name
     }
 
+    /// With time-outs of its own for at most so many commands and blocks.
+    fn longest(&self) -> Duration {
+        let Timeouts { connect, command, data, block, final_dot } = self.relay.timeouts;
+        connect + command * 8 + data + block * 16 + final_dot
+    }
+
     async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
         session::deliver(&self.relay, message, journal, stop).await
     }

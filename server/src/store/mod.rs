@@ -46,6 +46,10 @@ use chrono::{DateTime, Utc};
 use db::Db;
 use health::Health;
 use relay::Announcer;
+use std::time::Duration;
+
+/// How long the end waits for those who still hold the database.
+const CLOSING: Duration = Duration::from_secs(5);
 
 /// The store: the database, the clock that stamps its rows, and the bus that tells of changes.
 #[derive(Clone)]
@@ -101,9 +105,11 @@ impl Store {
         Ok(self.db.on_writer(statement).await?)
     }
 
-    /// Closes the database.
+    /// Closes the database. Who still holds it then is not waited for without end: a commit is whole or has not happened.
     pub async fn close(&self) {
-        self.db.close().await;
+        if tokio::time::timeout(CLOSING, self.db.close()).await.is_err() {
+            tracing::warn!("somebody still holds the database; it is closed with the process");
+        }
     }
 
     /// A Message-ID (RFC 5322 3.6.4) that nobody can guess: 128 random bits.

@@ -52,6 +52,15 @@ pub struct CallEvidence {
     pub characters: u64,
 }
 
+/// How much of an answer had come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Received {
+    /// Characters of the answer's text.
+    pub characters: u64,
+    /// Bytes in all, also of what was no part of an answer.
+    pub bytes: u64,
+}
+
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -70,8 +79,8 @@ pub enum CallOutcome {
     },
     /// The stream was closed before its end, by us or by a fault. The provider may have gone on.
     BrokenOff {
-        /// Characters of the answer received until then.
-        received_characters: u64,
+        /// What had been received until then.
+        received: Received,
         /// One sentence for people.
         reason: String,
     },

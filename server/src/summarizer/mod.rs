@@ -19,11 +19,14 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 pub use extractive::ExtractiveSummarizer;
-pub use ledger::{CallEvidence, CallHandle, CallIntent, CallOutcome, Ledger, MemoryLedger, Stopped};
+pub use ledger::{CallEvidence, CallHandle, CallIntent, CallOutcome, Ledger, MemoryLedger, Received, Stopped};
 pub use model::{ModelSettings, ModelSummarizer, Provider};
 
 /// How soon a computation must notice a cancel. Between two of its checks it works on one sentence or one round of ranking.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long one computation may take.
+const LONGEST_COMPUTATION: Duration = Duration::from_mins(15);
 
 /// One document as text, ready to be summarized.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,6 +138,9 @@ pub trait Summarizer: Send + Sync {
     /// Who this is, as shown on the report.
     fn identity(&self) -> Identity;
 
+    /// The longest time between two entries in the ledger, and before the first and after the last.
+    fn longest(&self) -> Duration;
+
     /// Summarizes `task`, recording every outside call in `ledger` before it is made, and stopping soon after `cancel`
     /// fires: an open stream is dropped at once, a computation at its next check.
     ///
@@ -145,14 +151,16 @@ pub trait Summarizer: Send + Sync {
 
 /// Runs a computation beside the async threads. It is given a closure that says whether to stop, and gives `None` if it
 /// did. A cancel waits until it has noticed, so that nobody is told of an end while it goes on; its result does not count then.
+/// One that takes longer than [`LONGEST_COMPUTATION`] is told to stop, and left alone.
 async fn off_thread<T, F>(cancel: &CancellationToken, work: F) -> Result<T, SummarizeError>
 where
     T: Send + 'static,
     F: FnOnce(&dyn Fn() -> bool) -> Option<T> + Send + 'static,
 {
-    let cancelled = cancel.clone();
-    let mut work = tokio::task::spawn_blocking(move || work(&|| cancelled.is_cancelled()));
-    let Some(ended) = cancel.run_until_cancelled(&mut work).await else {
+    let stop = cancel.child_token();
+    let _stops = stop.clone().drop_guard();
+    let mut work = tokio::task::spawn_blocking(move || work(&|| stop.is_cancelled()));
+    let Some(ended) = cancel.run_until_cancelled(timeout(LONGEST_COMPUTATION, &mut work)).await else {
         if timeout(NOTICED_WITHIN, work).await.is_err() {
             tracing::warn!("a summarizer's computation has not noticed a cancel for {NOTICED_WITHIN:?}; it was abandoned");
         }
@@ -161,8 +169,14 @@ where
     match ended {
         // The end and the cancel may come together; the cancel counts.
         _ if cancel.is_cancelled() => Err(SummarizeError::Stopped),
-        Ok(result) => result.ok_or(SummarizeError::Stopped),
-        Err(fault) => {
+        Ok(Ok(result)) => result.ok_or(SummarizeError::Stopped),
+        Err(_) => {
+            let minutes = LONGEST_COMPUTATION.as_secs() / 60;
+            Err(SummarizeError::failed(format!(
+                "The summarizer worked on these documents for {minutes} minutes without an end. Choose fewer documents."
+            )))
+        }
+        Ok(Err(fault)) => {
             tracing::error!(error = %fault, "a summarizer's computation broke down");
             Err(SummarizeError::failed("The summarizer broke down on these documents. Please report this as a bug."))
         }
@@ -206,5 +220,20 @@ mod tests {
             tokio::join!(off_thread(&cancel, move |_| waits.recv().ok()), tokio::time::advance(NOTICED_WITHIN + NOTICED_WITHIN));
         assert_eq!(result, Err(SummarizeError::Stopped));
         drop(release);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_computation_without_an_end_fails_and_is_told_to_stop() {
+        let (ended, ends) = mpsc::channel();
+        let cancel = CancellationToken::new();
+        let computing = off_thread(&cancel, move |stop| {
+            while !stop() {
+                std::thread::yield_now();
+            }
+            ended.send(()).ok()
+        });
+        let (result, ()) = tokio::join!(computing, tokio::time::advance(LONGEST_COMPUTATION + NOTICED_WITHIN));
+        assert!(result.is_err_and(|error| error.to_string().contains("15 minutes without an end")));
+        tokio::task::spawn_blocking(move || ends.recv()).await.expect("no panic").expect("it ends");
     }
 }

@@ -39,6 +39,8 @@ const TROUBLE: Duration = Duration::from_secs(40);
 /// Jobs that may be open at the same time.
 const OPEN: usize = 80;
 const LEASE: TimeDelta = TimeDelta::seconds(3);
+/// What spins loses its lease after so long, and what is only slow may lose it as well: a fault like any other.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// A worker with its own handle of the database, as a process has it.
 struct Process {
@@ -50,7 +52,8 @@ impl Process {
     async fn start(instance: &Instance, chaos: &Chaos) -> Self {
         let store = instance.another_store().await;
         let services = Services { store: store.clone(), ..instance.services_with(chaos.clone()) };
-        let options = WorkerOptions { concurrency: 16, per_person: None, lease: LEASE, grace: PATIENCE, only: None };
+        let options =
+            WorkerOptions { concurrency: 16, per_person: None, lease: LEASE, grace: PATIENCE, silence: SILENCE, only: None };
         let relay = tokio::spawn(async move {
             store.relay_foreign_changes(CancellationToken::new()).await;
         });

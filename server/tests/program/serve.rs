@@ -2,6 +2,7 @@
 
 use crate::support::{
     instance::PATIENCE,
+    model_server::{ModelServer, Reaction::Flood, THINKING},
     program::Home,
     smtp_server::{
         Act::{Hang, Hold},
@@ -179,4 +180,34 @@ async fn two_programs_on_one_database_send_each_message_once() {
     smtp.finished().await;
     let named = smtp.lines().iter().filter(|line| line.starts_with("RCPT")).count();
     assert_eq!((smtp.commits(), named), (7, 7));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_ends_beside_a_model_that_floods_and_so_does_a_cancel() {
+    let mut model = ModelServer::start(vec![Flood(200, THINKING)]).await;
+    let home = Home::new();
+    home.settings(&format!(
+        "[[sources]]\nname = \"Minutes\"\npath = \"{}\"\n[worker]\nlease_seconds = 3\ngrace_seconds = 1\n\
+         [model]\nprovider = \"open-ai-compatible\"\nmodel = \"test-model\"\nbase_url = \"{}\"\n",
+        home.documents().display(),
+        model.base_url(),
+    ));
+    let token = home.token("ada@example.org").await;
+    let served = home.serve(&[]).await;
+    let id = served.order(&token, "june", ONE).await;
+    model.holding().await;
+    served.terminate().await;
+    model.left().await;
+
+    // The next start takes the job up again, and the flood too; also after a power cut.
+    let served = home.serve(&[]).await;
+    model.holding().await;
+    served.kill().await;
+    model.left().await;
+    let served = home.serve(&[]).await;
+    model.holding().await;
+    served.cancel(&token, &id).await;
+    let job = served.end_of(&token, &id).await;
+    assert_eq!(job["headline"], "Cancelled. Nothing was saved or sent");
+    served.terminate().await;
 }

@@ -1,10 +1,13 @@
-//! Channels that end in the dark: their workers die in the middle of a delivery.
+//! Channels that end in the dark: their workers die in the middle of a delivery, or never come out of it.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use server::mail::{
-    channel::{Channel, Delivery, Journal, Outgoing, Refused, Stop},
+    channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Refused, Stop},
     outbox::Outbox,
 };
 use tokio::sync::Notify;
@@ -76,5 +79,49 @@ impl<F: Fn() + Send + Sync> Channel for Panics<F> {
     async fn deliver(&self, _: &Outgoing, _: &dyn Journal, _: &Stop) -> Delivery {
         (self.0)();
         panic!("a bug in a channel, as the test wants it")
+    }
+}
+
+/// A channel with another bug: its first delivery never gives way, whatever it is told, until the test lets it.
+#[derive(Clone, Default)]
+pub struct Spins {
+    pub reached: Arc<Notify>,
+    released: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Spins {
+    /// Lets it go on. A test that fails does so too: its threads have to end.
+    pub fn release(&self) -> Release {
+        Release(self.clone())
+    }
+}
+
+/// Lets a [`Spins`] go on when it is dropped.
+pub struct Release(Spins);
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        let (released, changed) = &*self.0.released;
+        *released.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        changed.notify_all();
+    }
+}
+
+#[async_trait]
+impl Channel for Spins {
+    fn name(&self) -> &'static str {
+        "a channel that never gives way"
+    }
+
+    fn longest(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    async fn deliver(&self, _: &Outgoing, _: &dyn Journal, _: &Stop) -> Delivery {
+        self.reached.notify_one();
+        let (released, changed) = &*self.released;
+        let held = released.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(changed.wait_while(held, |released| !*released).unwrap_or_else(PoisonError::into_inner));
+        Delivery::BrokenOff { phase: Phase::Connect, cause: Cause::Cancelled }
     }
 }

@@ -14,8 +14,11 @@ use server::{
     mail::channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Retry, Stop},
     store::{EffectFilter, EffectPart, Store},
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+
+/// How long a spinning delivery keeps its thread: longer than its lease lasts without a sign of progress.
+const SPINS: Duration = Duration::from_secs(8);
 
 /// What a delivery comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,6 +34,8 @@ enum Fate {
     Lost(bool),
     /// No answer before the message.
     HangsBefore,
+    /// Nothing before the message, and it keeps its thread meanwhile.
+    Spins,
     /// No answer behind the message.
     HangsAfter(bool),
 }
@@ -44,13 +49,14 @@ impl Fate {
             64..72 => Self::Later,
             72..77 => Self::RefusedAtTheEnd,
             77..84 => Self::Lost(coin),
-            84..92 => Self::HangsBefore,
+            84..91 => Self::HangsBefore,
+            91..92 => Self::Spins,
             _ => Self::HangsAfter(coin),
         }
     }
 
     fn is_accepted(self) -> bool {
-        matches!(self, Self::Accepted | Self::Lost(true) | Self::HangsAfter(true))
+        matches!(self, Self::Accepted | Self::Spins | Self::Lost(true) | Self::HangsAfter(true))
     }
 }
 
@@ -145,6 +151,10 @@ impl Channel for Chaos {
         "a channel with a mind of its own"
     }
 
+    fn longest(&self) -> Duration {
+        Duration::ZERO
+    }
+
     async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
         let roll = self.roll(message.to.as_ref());
         let (fate, calm) = (Fate::of(roll), &self.shared.calm);
@@ -155,6 +165,14 @@ impl Channel for Chaos {
         match fate {
             Fate::Refused => return not_accepted(Phase::RcptTo, Retry::NeedsPerson),
             Fate::Later => return not_accepted(Phase::RcptTo, Retry::Later),
+            Fate::Spins => {
+                self.truth().faults += 1;
+                let until = Instant::now() + SPINS;
+                while !calm.is_cancelled() && Instant::now() < until {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                // From here on it goes on as if nothing had been, and meets the guard.
+            }
             Fate::HangsBefore => {
                 self.truth().faults += 1;
                 tokio::select! {
@@ -174,7 +192,7 @@ impl Channel for Chaos {
         }
         sleep(Duration::from_micros(roll / 11 % 3_000)).await;
         match fate {
-            Fate::Accepted => {
+            Fate::Accepted | Fate::Spins => {
                 Delivery::Accepted { evidence: format!("250 2.0.0 Ok: {}", message.message_id), peer: "chaos".into() }
             }
             Fate::RefusedAtTheEnd => not_accepted(Phase::FinalDot, Retry::NeedsPerson),

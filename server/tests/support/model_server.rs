@@ -35,7 +35,14 @@ pub enum Reaction {
     Hold(&'static str),
     /// Streams this text, and once the test says so the next one to its end; whether the client is still there is all the same.
     Deaf(&'static str, &'static str),
+    /// This status, and this text again and again, as fast as it is taken, until the client leaves.
+    Flood(u16, &'static str),
 }
+
+/// A line that does not end.
+pub const ENDLESS_LINE: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"x";
+/// Pieces of thinking, which are progress.
+pub const THINKING: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"hm\"}}]}\n\n";
 
 /// A good answer for two documents.
 pub const GOOD: &str = "## Library\n- The council approved 140,000 dollars. [1:1]\n- The library stays open until ten. [2:1]\n";
@@ -108,7 +115,7 @@ impl ModelServer {
         timeout(PATIENCE, self.ended.recv()).await.expect("the server goes on").expect("the server lives");
     }
 
-    /// Waits until an answer has come to its [`Reaction::Hold`], or a deaf server to where it waits for the test.
+    /// Waits until an answer has come to its [`Reaction::Hold`] or floods, or a deaf server to where it waits for the test.
     pub async fn holding(&mut self) {
         timeout(PATIENCE, self.holding.recv()).await.expect("the server is asked").expect("the server lives");
     }
@@ -155,6 +162,15 @@ async fn serve(mut socket: TcpStream, shared: &Shared) -> Option<()> {
             // The test may have ended already; then nobody listens.
             let _ = shared.holding.send(());
             let _ = socket.read(&mut [0_u8; 1]).await;
+            let _ = shared.left.send(Instant::now());
+            return None;
+        }
+        Reaction::Flood(status, text) => {
+            let head = format!("HTTP/1.1 {status} x\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n");
+            socket.write_all(head.as_bytes()).await.ok()?;
+            let _ = shared.holding.send(());
+            let text = text.repeat(100);
+            while send(&mut socket, &text).await.is_some() {}
             let _ = shared.left.send(Instant::now());
             return None;
         }

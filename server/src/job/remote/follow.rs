@@ -73,6 +73,7 @@ impl Conversation<'_> {
 
     async fn see_through(&mut self, number: u32, id: &str, start: Instant, first: Duration) -> Asked<CallToolResult> {
         let (stop, end) = (self.work.halt.stop.clone(), start + self.source.settings.max);
+        self.work.pulse.allow(self.source.settings.max);
         let (mut due, mut misses, mut status) = (Instant::now() + first, 0, "");
         loop {
             tokio::select! {
@@ -237,6 +238,7 @@ impl Conversation<'_> {
                 None,
             )
             .await?;
+        self.work.pulse.allow(self.source.settings.max);
         let last = self.watch(number, id, start + self.source.settings.max, &shutdown).await?;
         let became = match last {
             Some("completed") => format!("The task of {name} was completed all the same; its result was discarded"),

@@ -179,6 +179,7 @@ impl<'a> Conversation<'a> {
         let settings = &self.source.settings;
         let may_be_task = connection.offers_tasks() && matches!(request, ClientRequest::CallToolRequest(_));
         let grace = if may_be_task { GRACE } else { Duration::ZERO };
+        self.work.pulse.allow(settings.max);
         connection.call(request, Limits { idle: settings.idle, max: settings.max, grace }, &self.work.halt.stop).await
     }
 

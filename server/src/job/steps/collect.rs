@@ -25,7 +25,6 @@ use asked::Asking;
 use futures_util::future::join_all;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use tokio::time::sleep;
 
 /// The longest that listing a source may take. Twenty thousand documents on a slow network take a minute.
 const MAX_LISTING: Duration = Duration::from_mins(5);
@@ -214,7 +213,7 @@ async fn uploaded(work: &Work, upload: &Upload) -> Result<Result<Vec<u8>, FilesE
             let why = error.in_words();
             return Err(StepError::Failed(format!("The uploaded files could not be read: {why}. Start the report again later.")));
         };
-        work.unless_stopped(sleep(*pause)).await?;
+        work.pause(*pause).await?;
     }
 }
 

@@ -19,13 +19,13 @@ use crate::{
 use app::contract::{Effect, JobKind, NotDone, Outcome, Refusal, StepKind, Verdict};
 use async_trait::async_trait;
 use std::time::Duration;
-use tokio::time::sleep;
 
 /// Runs the step.
 pub async fn run(work: &Work) -> Result<(), StepError> {
     let mut now = record(work).await?;
     render_messages(work, &now).await?;
     if now.job.emails().any(|email| email.outcome == Outcome::Unconfirmed) {
+        work.pulse.allow(work.services.channel.longest() * u32::try_from(now.job.emails().count()).unwrap_or(u32::MAX));
         // Asking starts nothing, but a service may be slow to answer, and a Cancel must not wait for that.
         work.unless_stopped(Box::pin(reconcile::unconfirmed_emails(&work.services, work.claim.id))).await??;
         now = record(work).await?;
@@ -35,7 +35,7 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
         if waiting.is_empty() {
             break;
         }
-        work.unless_stopped(sleep(pause)).await?;
+        work.pause(pause).await?;
         for number in waiting {
             send(work, number).await?;
         }
@@ -107,6 +107,7 @@ async fn deliver(work: &Work, effect: &Effect, outgoing: &Outgoing) -> Verdict {
     let journal = Doubt { work, number: effect.number };
     let channel: &dyn Channel = work.services.channel.as_ref();
     let exhausted = usize::try_from(effect.attempts).is_ok_and(|attempts| attempts > work.services.mail_pauses.len());
+    work.pulse.allow(channel.longest());
     match channel.deliver(outgoing, &journal, &stop).await {
         Delivery::Accepted { evidence, peer } => Verdict::Done(format!("{evidence} ({peer})")),
         Delivery::NotAccepted { phase, evidence, retry } => {

@@ -3,11 +3,11 @@
 use crate::{
     job::run::{StepError, Work},
     store::StoreError,
-    summarizer::{CallHandle, CallIntent, CallOutcome, Ledger, SourceText, Stopped, SummarizeError, Task},
+    summarizer::{CallHandle, CallIntent, CallOutcome, Ledger, Received, SourceText, Stopped, SummarizeError, Task},
 };
 use app::contract::{NotDone, StepKind, Verdict};
 use async_trait::async_trait;
-use std::sync::Mutex;
+use std::{sync::Mutex, time::Duration};
 
 /// Runs the step.
 pub async fn run(work: &Work) -> Result<(), StepError> {
@@ -27,8 +27,9 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
         .collect();
     let spec = &work.claim.spec;
     let task = Task { title: spec.month.title(), instructions: spec.instructions.clone(), documents };
-    let ledger = JobLedger { work, trouble: Mutex::new(None) };
-    let summarizer = work.services.summarizer.open().map_err(in_words)?;
+    let summarizer = work.services.summarizer.open(store.clock()).map_err(in_words)?;
+    let ledger = JobLedger { work, longest: summarizer.longest(), trouble: Mutex::new(None) };
+    work.pulse.allow(ledger.longest);
     let draft = summarizer.summarize(&task, &ledger, &work.halt.stop).await;
     if let Some(error) = ledger.trouble.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         return Err(StepError::Store(error));
@@ -51,6 +52,8 @@ fn in_words(error: SummarizeError) -> StepError {
 /// The record of model calls, in the job's record.
 struct JobLedger<'a> {
     work: &'a Work,
+    /// [`Summarizer::longest`].
+    longest: Duration,
     /// What went wrong with the database; the summarizer only learns that it must stop.
     trouble: Mutex<Option<StoreError>>,
 }
@@ -71,6 +74,7 @@ impl JobLedger<'_> {
         change
             .name_target(number, format!("Model call {} of {} to {} at {}{again}", call.number, call.of, call.model, call.host));
         change.commit().await?;
+        self.work.pulse.allow(self.longest);
         Ok(number)
     }
 
@@ -95,7 +99,9 @@ impl Ledger for JobLedger<'_> {
     async fn progress(&self, done: u32, total: u32) -> Result<(), Stopped> {
         let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
         self.work.progress(StepKind::Summarize, count(done), count(total)).await.map_err(|error| self.stop(error))?;
-        self.work.check().map_err(|error| self.stop(error))
+        self.work.check().map_err(|error| self.stop(error))?;
+        self.work.pulse.allow(self.longest);
+        Ok(())
     }
 }
 
@@ -111,9 +117,17 @@ fn verdict(outcome: CallOutcome) -> Verdict {
         }
         CallOutcome::NotStarted => Verdict::NotDone(NotDone::BrokenOff, "stopped before anything was sent".into()),
         CallOutcome::Failed { reason } => Verdict::NotDone(NotDone::Unreached, reason),
-        CallOutcome::BrokenOff { received_characters, reason } => Verdict::NotDone(
-            NotDone::BrokenOff,
-            format!("{reason} {received_characters} characters had been received; the provider may have gone on."),
-        ),
+        CallOutcome::BrokenOff { received, reason } => {
+            Verdict::NotDone(NotDone::BrokenOff, format!("{reason} {}; the provider may have gone on.", in_all(received)))
+        }
+    }
+}
+
+/// What had come of an answer. Bytes without text are said too: a flood is not silence.
+fn in_all(Received { characters, bytes }: Received) -> String {
+    if characters == 0 && bytes > 0 {
+        format!("{bytes} bytes had been received, but no text of an answer")
+    } else {
+        format!("{characters} characters had been received")
     }
 }

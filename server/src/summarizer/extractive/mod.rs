@@ -10,10 +10,14 @@ mod rank;
 mod words;
 
 use super::sentences::{self, Sentence};
-use super::{Citation, Draft, Identity, Ledger, Section, SourceText, Statement, SummarizeError, Summarizer, Task, off_thread};
+use super::{
+    Citation, Draft, Identity, LONGEST_COMPUTATION, Ledger, Section, SourceText, Statement, SummarizeError, Summarizer, Task,
+    off_thread,
+};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Sentences of one document that enter its graph. Keeps the graph of a 300-page document as fast as that of a letter.
@@ -53,6 +57,10 @@ pub(super) fn float(count: usize) -> f64 {
 impl Summarizer for ExtractiveSummarizer {
     fn identity(&self) -> Identity {
         Identity { name: "Built-in summarizer (picks sentences, writes nothing itself)".to_owned() }
+    }
+
+    fn longest(&self) -> Duration {
+        LONGEST_COMPUTATION
     }
 
     async fn summarize(&self, task: &Task, ledger: &dyn Ledger, cancel: &CancellationToken) -> Result<Draft, SummarizeError> {

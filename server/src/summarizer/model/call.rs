@@ -3,24 +3,33 @@
 //! An attempt is an effect of its own: its intent is committed before, its outcome after. A cancel ends everything at
 //! once, a stream by closing it and a back-off by waking from it, and no attempt ever follows a cancel. Time-outs are
 //! not retried: the server may still be working on the first request, and another one would only add to its load.
+//!
+//! A server may send without an end and faster than we can read. So everything that is kept of an answer has a limit, and
+//! between any two pieces the cancel and the clocks are looked at first.
 
-use super::connection::{Connection, Frames};
+use super::connection::{Connection, retry_after};
+use super::events::{Events, LONGEST_EVENT, TooLong};
 use super::prompt::Prompt;
+use super::protocol::{Answer, Heard, Stop, Trouble, framing};
 use super::settings::ModelSettings;
+use crate::clock::SharedClock;
 use crate::fail_point;
 use crate::summarizer::SummarizeError;
-use crate::summarizer::ledger::{CallEvidence, CallIntent, CallOutcome, Ledger};
-use futures_util::StreamExt as _;
-use genai::chat::{ChatStreamEvent, StopReason, StreamEnd};
-use std::sync::Arc;
+use crate::summarizer::ledger::{CallIntent, CallOutcome, Ledger, Received};
+use reqwest::{Response, StatusCode};
 use std::time::Duration;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// The longest wait between two attempts, whatever a server asks for.
-const LONGEST_BACKOFF: Duration = Duration::from_mins(1);
+pub(super) const LONGEST_BACKOFF: Duration = Duration::from_mins(1);
 /// Bytes of an answer per allowed token. Far above any language's, so only a broken server exceeds it.
 const BYTES_PER_ALLOWED_TOKEN: usize = 64;
+/// The most that is read of what a server says beside an error status, in bytes.
+const LONGEST_ERROR: usize = 64 << 10;
+/// Keep-alives in an idle time-out come to less than this many bytes; what is more is worth a word.
+const KEEP_ALIVES: u64 = 64 << 10;
 /// A prompt with more bytes per counted token than this was cut by the server.
 const CUT_PROMPT_BYTES_PER_TOKEN: usize = 8;
 
@@ -30,29 +39,17 @@ pub(super) struct Caller<'a> {
     pub(super) connection: &'a Connection,
     pub(super) ledger: &'a dyn Ledger,
     pub(super) cancel: &'a CancellationToken,
+    pub(super) clock: &'a SharedClock,
 }
 
 /// How an attempt ended.
 enum Ended {
-    Answered {
-        text: String,
-        evidence: CallEvidence,
-        stop: Option<StopReason>,
-        refused: bool,
-    },
+    Answered(Answer),
     /// The token had fired before anything was sent.
     NotStarted,
-    Cancelled {
-        received: u64,
-    },
-    TimedOut {
-        received: u64,
-        reason: String,
-    },
-    Faulted {
-        received: u64,
-        fault: Fault,
-    },
+    Cancelled(Received),
+    TimedOut(Received, String),
+    Faulted(Received, Fault),
 }
 
 /// What went wrong, and whether trying again may help.
@@ -61,12 +58,73 @@ struct Fault {
     retry: Retry,
 }
 
+impl Fault {
+    fn for_good(reason: String) -> Self {
+        Self { reason, retry: Retry::No }
+    }
+
+    fn may_pass(reason: String) -> Self {
+        Self { reason, retry: Retry::AfterBackoff }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Retry {
     No,
     AfterBackoff,
     /// The server said how long to wait.
     After(Duration),
+}
+
+/// What ends a wait for the server before it has done what it is waited for.
+enum Over {
+    Cancelled,
+    /// The attempt has lasted as long as it may.
+    Maximum,
+    /// Too long without progress.
+    Idle,
+}
+
+/// How long one attempt may still wait.
+struct Patience<'a> {
+    cancel: &'a CancellationToken,
+    deadline: Instant,
+    idle_timeout: Duration,
+    idle: Instant,
+}
+
+impl Patience<'_> {
+    /// Waits for `work`. Where it is ready each time, as with a server that always has something to say, the thread is given
+    /// away in between: no timer moves, and no other task gets its turn, while one task keeps it.
+    async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, Over> {
+        yield_now().await;
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(Over::Cancelled),
+            () = sleep_until(self.deadline) => Err(Over::Maximum),
+            () = sleep_until(self.idle) => Err(Over::Idle),
+            done = work => Ok(done),
+        }
+    }
+
+    fn progress(&mut self) {
+        self.idle = Instant::now() + self.idle_timeout;
+    }
+}
+
+/// An answer that is coming in.
+struct Incoming {
+    answer: Answer,
+    /// All bytes of its stream.
+    bytes: u64,
+    /// Those since the last piece of the answer.
+    idle_bytes: u64,
+}
+
+impl Incoming {
+    fn received(&self) -> Received {
+        Received { characters: self.answer.evidence.characters, bytes: self.bytes }
+    }
 }
 
 impl Caller<'_> {
@@ -93,7 +151,7 @@ impl Caller<'_> {
                 prompt_bytes: system.len() + user.len(),
             };
             let handle = self.ledger.call_intended(&intent).await?;
-            let (outcome, result) = self.judge(self.attempt(system.clone(), user.clone()).await, intent.prompt_bytes);
+            let (outcome, result) = self.judge(self.attempt(&system, &user).await, intent.prompt_bytes);
             self.ledger.call_ended(&handle, outcome).await?;
             let fault = match result {
                 Ok(text) => return Ok(text),
@@ -128,176 +186,228 @@ impl Caller<'_> {
     }
 
     /// One request. The stream is dropped, and with it the connection closed, before this returns.
-    async fn attempt(&self, system: String, user: String) -> Ended {
+    async fn attempt(&self, system: &str, user: &str) -> Ended {
         let started = Instant::now();
-        let deadline = started + self.settings.max_timeout;
-        let mut idle = started + self.settings.idle_timeout;
-        let limit =
-            usize::try_from(self.settings.max_output_tokens).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_ALLOWED_TOKEN);
-        let frames = Arc::new(Frames::default());
+        let mut patience = Patience {
+            cancel: self.cancel,
+            deadline: started + self.settings.max_timeout,
+            idle_timeout: self.settings.idle_timeout,
+            idle: started + self.settings.idle_timeout,
+        };
         if self.cancel.is_cancelled() {
             return Ended::NotStarted;
         }
         fail_point::reach("before", "the model call").await;
-        let mut stream = match self.connection.stream(system, user, &frames).await {
-            Ok(stream) => stream,
-            Err(error) => {
-                return Ended::Faulted { received: 0, fault: self.fault(&error) };
-            }
+        let mut incoming = Incoming { answer: Answer::default(), bytes: 0, idle_bytes: 0 };
+        let response = match patience.wait(self.connection.send(self.settings, system, user)).await {
+            Ok(Ok(response)) if response.status().is_success() => response,
+            Ok(Ok(response)) => return self.refused(response, &patience).await,
+            Ok(Err(error)) => return Ended::Faulted(Received::default(), self.lost(&error)),
+            Err(over) => return self.over(over, &incoming),
         };
-        let (mut text, mut received) = (String::new(), 0_u64);
+        match self.listen(response, &mut incoming, &mut patience).await {
+            Ok(()) => Ended::Answered(incoming.answer),
+            Err(Broken::Over(over)) => self.over(over, &incoming),
+            Err(Broken::Fault(fault)) => Ended::Faulted(incoming.received(), fault),
+        }
+    }
+
+    /// Reads a stream to the end of its answer.
+    async fn listen(&self, mut response: Response, incoming: &mut Incoming, patience: &mut Patience<'_>) -> Result<(), Broken> {
+        let mut events = Events::new(framing(self.settings.provider));
         loop {
-            let event = tokio::select! {
-                biased;
-                () = self.cancel.cancelled() => return Ended::Cancelled { received },
-                () = sleep_until(deadline) => return Ended::TimedOut { received, reason: self.took_too_long() },
-                () = sleep_until(idle) => return Ended::TimedOut { received, reason: self.went_silent() },
-                event = stream.next() => event,
-            };
-            match event {
-                Some(Ok(ChatStreamEvent::Chunk(chunk))) => {
-                    received += characters(&chunk.content);
-                    text.push_str(&chunk.content);
-                    idle = Instant::now() + self.settings.idle_timeout;
-                    if text.len() > limit {
-                        let reason =
-                            format!("The model server at {} sent far more text than it was allowed to.", self.connection.host());
-                        return Ended::Faulted { received, fault: Fault { reason, retry: Retry::No } };
+            let chunk = patience.wait(response.chunk()).await?.map_err(|error| self.lost(&error))?;
+            let Some(chunk) = chunk else { break };
+            let count = length(chunk.len());
+            (incoming.bytes, incoming.idle_bytes) = (incoming.bytes + count, incoming.idle_bytes + count);
+            let mut left = chunk.as_ref();
+            while let Some(event) = events.next(&mut left).map_err(|TooLong| self.does_not_end())? {
+                match self.hear(&event, incoming)? {
+                    Heard::Nothing => {}
+                    Heard::Progress => {
+                        incoming.idle_bytes = 0;
+                        patience.progress();
                     }
-                }
-                // Thinking aloud is progress, but no part of the answer.
-                Some(Ok(ChatStreamEvent::ReasoningChunk(chunk))) if !chunk.content.is_empty() => {
-                    idle = Instant::now() + self.settings.idle_timeout;
-                }
-                Some(Ok(ChatStreamEvent::End(end))) => {
-                    let seen = frames.seen();
-                    let (evidence, stop) = evidence(end, seen.provider_id, received);
-                    return Ended::Answered { text, evidence, stop, refused: seen.refused };
-                }
-                Some(Ok(_)) => {}
-                Some(Err(error)) => {
-                    return Ended::Faulted { received, fault: self.fault(&error) };
-                }
-                None => {
-                    let reason = format!(
-                        "The model server at {} closed the connection before the end of its answer.",
-                        self.connection.host()
-                    );
-                    return Ended::Faulted { received, fault: Fault { reason, retry: Retry::AfterBackoff } };
+                    Heard::End => return Ok(()),
                 }
             }
         }
+        if let Some(event) = events.rest()
+            && self.hear(&event, incoming)? == Heard::End
+        {
+            return Ok(());
+        }
+        let reason =
+            format!("The model server at {} closed the connection before the end of its answer.", self.connection.host());
+        Err(Broken::Fault(Fault::may_pass(reason)))
+    }
+
+    fn hear(&self, event: &[u8], incoming: &mut Incoming) -> Result<Heard, Fault> {
+        let heard = incoming.answer.hear(self.settings.provider, event).map_err(|trouble| self.trouble(trouble))?;
+        let allowed = usize::try_from(self.settings.max_output_tokens).unwrap_or(usize::MAX);
+        if incoming.answer.text.len() > allowed.saturating_mul(BYTES_PER_ALLOWED_TOKEN) {
+            let host = self.connection.host();
+            return Err(Fault::for_good(format!("The model server at {host} sent far more text than it was allowed to.")));
+        }
+        Ok(heard)
+    }
+
+    /// An answer with another status than success. Its text may say why, so some of it is read.
+    async fn refused(&self, mut response: Response, patience: &Patience<'_>) -> Ended {
+        let (status, wait) = (response.status(), retry_after(response.headers(), self.clock));
+        let mut body = Vec::new();
+        let is_whole = loop {
+            match patience.wait(response.chunk()).await {
+                Ok(Ok(Some(chunk))) if body.len() + chunk.len() <= LONGEST_ERROR => body.extend_from_slice(&chunk),
+                Ok(Ok(None)) => break true,
+                Err(Over::Cancelled) => return Ended::Cancelled(Received { characters: 0, bytes: length(body.len()) }),
+                // The status says enough.
+                Ok(_) | Err(Over::Maximum | Over::Idle) => break false,
+            }
+        };
+        Ended::Faulted(Received::default(), self.status_fault(status, wait, is_whole.then_some(body.as_slice())))
+    }
+
+    fn over(&self, over: Over, incoming: &Incoming) -> Ended {
+        let host = self.connection.host();
+        let reason = match over {
+            Over::Cancelled => return Ended::Cancelled(incoming.received()),
+            Over::Maximum => {
+                format!("The model server at {host} did not finish within {}.", seconds(self.settings.max_timeout))
+            }
+            Over::Idle if incoming.idle_bytes > KEEP_ALIVES => format!(
+                "The model server at {host} sent {} bytes without a piece of an answer for {}.",
+                grouped(incoming.idle_bytes),
+                seconds(self.settings.idle_timeout)
+            ),
+            Over::Idle => format!("The model server at {host} sent nothing for {}.", seconds(self.settings.idle_timeout)),
+        };
+        Ended::TimedOut(incoming.received(), reason)
     }
 
     /// What an attempt's end means for the record and for the caller.
     fn judge(&self, ended: Ended, prompt_bytes: usize) -> (CallOutcome, Result<String, Failure>) {
         match ended {
             Ended::NotStarted => (CallOutcome::NotStarted, Err(Failure::Stopped)),
-            Ended::Cancelled { received } => {
+            Ended::Cancelled(received) => {
                 let reason = "The stream was closed.".to_owned();
-                (CallOutcome::BrokenOff { received_characters: received, reason }, Err(Failure::Stopped))
+                (CallOutcome::BrokenOff { received, reason }, Err(Failure::Stopped))
             }
-            Ended::TimedOut { received, reason } => {
+            Ended::TimedOut(received, reason) => {
                 let recorded = format!("{reason} The stream was closed.");
-                (
-                    CallOutcome::BrokenOff { received_characters: received, reason: recorded },
-                    Err(Failure::Fault(Fault { reason, retry: Retry::No })),
-                )
+                (CallOutcome::BrokenOff { received, reason: recorded }, Err(Failure::Fault(Fault::for_good(reason))))
             }
-            Ended::Faulted { received: 0, fault } => {
+            Ended::Faulted(received, fault) if received == Received::default() => {
                 (CallOutcome::Failed { reason: fault.reason.clone() }, Err(Failure::Fault(fault)))
             }
-            Ended::Faulted { received, fault } => (
-                CallOutcome::BrokenOff { received_characters: received, reason: fault.reason.clone() },
-                Err(Failure::Fault(fault)),
-            ),
-            Ended::Answered { text, evidence, stop, refused } => {
-                let problem = self.problem(&text, &evidence, stop.as_ref(), refused, prompt_bytes);
-                let result = problem.map_or(Ok(text), |reason| Err(Failure::Fault(Fault { reason, retry: Retry::No })));
-                (CallOutcome::Answered { evidence }, result)
+            Ended::Faulted(received, fault) => {
+                (CallOutcome::BrokenOff { received, reason: fault.reason.clone() }, Err(Failure::Fault(fault)))
+            }
+            Ended::Answered(answer) => {
+                let problem = self.problem(&answer, prompt_bytes);
+                let Answer { text, evidence, .. } = answer;
+                (
+                    CallOutcome::Answered { evidence },
+                    problem.map_or(Ok(text), |reason| Err(Failure::Fault(Fault::for_good(reason)))),
+                )
             }
         }
     }
 
     /// Why an answer is of no use, if it is not.
-    fn problem(
-        &self,
-        text: &str,
-        evidence: &CallEvidence,
-        stop: Option<&StopReason>,
-        refused: bool,
-        prompt_bytes: usize,
-    ) -> Option<String> {
+    fn problem(&self, answer: &Answer, prompt_bytes: usize) -> Option<String> {
+        let evidence = &answer.evidence;
         let counted = evidence.tokens_in.and_then(|tokens| usize::try_from(tokens).ok()).filter(|tokens| *tokens > 0);
-        match stop {
-            _ if refused => Some("The model refused to answer.".to_owned()),
-            Some(StopReason::ContentFilter(_)) => Some("The model refused to answer.".to_owned()),
-            Some(StopReason::MaxTokens(_)) => {
+        match answer.stop() {
+            Stop::Refused => Some("The model refused to answer.".to_owned()),
+            Stop::CutOff => {
                 let tokens = evidence.tokens_out.unwrap_or_else(|| u64::from(self.settings.max_output_tokens));
                 Some(format!("The model's answer was cut off after {} tokens; raise the limit or choose fewer documents.", grouped(tokens)))
             }
-            Some(StopReason::ToolCall(_)) => Some("The model asked for a tool instead of answering; it has none. Choose another model.".to_owned()),
-            _ if text.trim().is_empty() => Some("The model sent an empty answer.".to_owned()),
-            _ => counted.filter(|tokens| tokens.saturating_mul(CUT_PROMPT_BYTES_PER_TOKEN) < prompt_bytes).map(|tokens| {
+            Stop::WantsTool => Some("The model asked for a tool instead of answering; it has none. Choose another model.".to_owned()),
+            Stop::Complete if answer.text.trim().is_empty() => Some("The model sent an empty answer.".to_owned()),
+            Stop::Complete => counted.filter(|tokens| tokens.saturating_mul(CUT_PROMPT_BYTES_PER_TOKEN) < prompt_bytes).map(|tokens| {
                 format!(
                     "The model server at {} read only {} tokens, less than it was sent. Raise its context length, or lower context_tokens in the settings.",
                     self.connection.host(),
-                    grouped(u64::try_from(tokens).unwrap_or(u64::MAX))
+                    grouped(length(tokens))
                 )
             }),
         }
     }
 
-    fn took_too_long(&self) -> String {
-        format!("The model server at {} did not finish within {}.", self.connection.host(), seconds(self.settings.max_timeout))
-    }
-
-    fn went_silent(&self) -> String {
-        format!("The model server at {} sent nothing for {}.", self.connection.host(), seconds(self.settings.idle_timeout))
-    }
-
-    fn fault(&self, error: &genai::Error) -> Fault {
+    /// `body` is what the server said beside the status, where that came whole.
+    fn status_fault(&self, status: StatusCode, wait: Option<Duration>, body: Option<&[u8]>) -> Fault {
         let host = self.connection.host();
-        if let Some((status, body, wait)) = status_of(error) {
-            let hint = match status.as_u16() {
-                401 | 403 => ": check the key".to_owned(),
-                404 => ": check the model's name and the server's address".to_owned(),
-                300..=399 => ", a redirect: set the address it leads to".to_owned(),
-                429 => " (too many requests)".to_owned(),
-                500..=599 => String::new(),
-                _ => message_of(&body).map(|message| format!(": {message}")).unwrap_or_default(),
-            };
-            let may_pass = status.is_server_error() || matches!(status.as_u16(), 408 | 429);
-            let retry = match wait {
-                Some(wait) if may_pass => Retry::After(wait),
-                None if may_pass => Retry::AfterBackoff,
-                _ => Retry::No,
-            };
-            return Fault { reason: format!("The model server at {host} answered {}{hint}.", status.as_u16()), retry };
+        let hint = match status.as_u16() {
+            401 | 403 => ": check the key".to_owned(),
+            404 => ": check the model's name and the server's address".to_owned(),
+            300..=399 => ", a redirect: set the address it leads to".to_owned(),
+            429 => " (too many requests)".to_owned(),
+            500..=599 => String::new(),
+            _ => body.and_then(message_of).map(|message| format!(": {message}")).unwrap_or_default(),
+        };
+        let more = if body.is_none() { " What else it said was not read to its end." } else { "" };
+        let may_pass = status.is_server_error() || matches!(status.as_u16(), 408 | 429);
+        let retry = match wait {
+            Some(wait) if may_pass => Retry::After(wait),
+            None if may_pass => Retry::AfterBackoff,
+            _ => Retry::No,
+        };
+        Fault { reason: format!("The model server at {host} answered {}{hint}.{more}", status.as_u16()), retry }
+    }
+
+    fn lost(&self, error: &reqwest::Error) -> Fault {
+        let host = self.connection.host();
+        tracing::warn!(%host, error = %chain(error), "a model call failed");
+        Fault::may_pass(if error.is_connect() {
+            format!("The model server at {host} cannot be reached.")
+        } else {
+            format!("The connection to the model server at {host} was lost.")
+        })
+    }
+
+    fn trouble(&self, trouble: Trouble) -> Fault {
+        let host = self.connection.host();
+        match trouble {
+            Trouble::Said(event) => {
+                let event = event.to_string();
+                tracing::warn!(%host, event = %event.chars().take(500).collect::<String>(), "a model broke off its answer");
+                let message = message_of(event.as_bytes()).unwrap_or_else(|| "it did not say why".to_owned());
+                let reason = format!("The model server at {host} broke off its answer: {message}.");
+                let may_pass = ["overloaded", "rate_limit", "server_error", "api_error", "unavailable"];
+                let retry = if may_pass.iter().any(|word| event.contains(word)) { Retry::AfterBackoff } else { Retry::No };
+                Fault { reason, retry }
+            }
+            Trouble::Foreign => Fault::for_good(format!(
+                "The model server at {host} sent something that is not a model's answer. Check its address and protocol."
+            )),
         }
-        tracing::warn!(%host, %error, "a model call failed");
-        match error {
-            genai::Error::WebStream { error, .. } if is_connect(error.as_ref()) => {
-                Fault { reason: format!("The model server at {host} cannot be reached."), retry: Retry::AfterBackoff }
-            }
-            genai::Error::WebStream { .. } | genai::Error::WebModelCall { .. } => {
-                Fault { reason: format!("The connection to the model server at {host} was lost."), retry: Retry::AfterBackoff }
-            }
-            genai::Error::ChatResponse { body, .. } => {
-                let message = message_of(&body.to_string()).unwrap_or_else(|| "it did not say why".to_owned());
-                let may_pass = ["overloaded", "rate_limit", "server_error", "api_error", "unavailable"]
-                    .iter()
-                    .any(|word| body.to_string().contains(word));
-                let retry = if may_pass { Retry::AfterBackoff } else { Retry::No };
-                Fault { reason: format!("The model server at {host} broke off its answer: {message}."), retry }
-            }
-            _ => Fault {
-                reason: format!(
-                    "The model server at {host} sent something that is not a model's answer. Check its address and protocol."
-                ),
-                retry: Retry::No,
-            },
-        }
+    }
+
+    fn does_not_end(&self) -> Fault {
+        let (host, limit) = (self.connection.host(), LONGEST_EVENT >> 20);
+        Fault::for_good(format!(
+            "The model server at {host} sent a line of more than {limit} MiB without an end. Check its address and protocol."
+        ))
+    }
+}
+
+/// Why no answer came to its end.
+enum Broken {
+    Over(Over),
+    Fault(Fault),
+}
+
+impl From<Over> for Broken {
+    fn from(over: Over) -> Self {
+        Self::Over(over)
+    }
+}
+
+impl From<Fault> for Broken {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
     }
 }
 
@@ -306,49 +416,23 @@ enum Failure {
     Fault(Fault),
 }
 
-/// The status, the body, and the wait that the server asked for, where an error carries an HTTP answer.
-fn status_of(error: &genai::Error) -> Option<(reqwest::StatusCode, String, Option<Duration>)> {
-    match error {
-        genai::Error::HttpError { status, body, headers, .. } => Some((*status, body.clone(), retry_after(headers))),
-        genai::Error::WebStream { error, .. } => error.downcast_ref::<genai::Error>().and_then(status_of),
-        _ => None,
-    }
-}
-
-/// `Retry-After` in seconds (RFC 9110, 10.2.3). Its other form, a date, would need this machine's clock to be right;
-/// the usual back-off serves as well.
-fn retry_after(headers: &reqwest::header::HeaderMap) -> Option<Duration> {
-    headers.get(reqwest::header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
-}
-
-fn is_connect(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    error.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect)
+/// An error with all its causes, for the log.
+fn chain(error: &dyn std::error::Error) -> String {
+    std::iter::successors(error.source(), |cause| cause.source())
+        .fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// The message in a provider's error body, as one short plain line.
-fn message_of(body: &str) -> Option<String> {
-    let json: serde_json::Value = serde_json::from_str(body).ok()?;
+fn message_of(body: &[u8]) -> Option<String> {
+    let json: serde_json::Value = serde_json::from_slice(body).ok()?;
     let message = ["/error/message", "/message", "/error", "/detail"].iter().find_map(|path| json.pointer(path)?.as_str())?;
     let plain = crate::summarizer::inline::plain(message);
     let short: String = plain.trim_end_matches('.').chars().take(200).collect();
     (!short.is_empty()).then_some(short)
 }
 
-fn evidence(end: StreamEnd, provider_id: Option<String>, characters: u64) -> (CallEvidence, Option<StopReason>) {
-    let tokens = |count: Option<i32>| count.and_then(|count| u64::try_from(count).ok());
-    let usage = end.captured_usage.as_ref();
-    let evidence = CallEvidence {
-        tokens_in: usage.and_then(|usage| tokens(usage.prompt_tokens)),
-        tokens_out: usage.and_then(|usage| tokens(usage.completion_tokens)),
-        provider_id: provider_id.or(end.captured_response_id),
-        finish_reason: end.captured_stop_reason.as_ref().map(|stop| stop.raw().to_owned()),
-        characters,
-    };
-    (evidence, end.captured_stop_reason)
-}
-
-fn characters(text: &str) -> u64 {
-    u64::try_from(text.chars().count()).unwrap_or(u64::MAX)
+fn length(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 fn seconds(duration: Duration) -> String {

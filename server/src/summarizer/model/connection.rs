@@ -1,24 +1,29 @@
 //! The way to a model server.
 
+use super::protocol::Question;
 use super::settings::{ModelSettings, Provider};
+use crate::clock::SharedClock;
 use crate::summarizer::SummarizeError;
-use genai::adapter::AdapterKind;
-use genai::chat::{ChatFrameSink, ChatMessage, ChatOptions, ChatRequest, FrameCtx, RawFrameRef};
-use genai::resolver::{AuthData, Endpoint};
-use genai::{Client, ModelIden, ServiceTarget};
-use reqwest::Url;
-use std::sync::{Arc, Mutex, PoisonError};
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
+use reqwest::{Response, Url};
+use std::fmt;
 use std::time::Duration;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client for one model of one server.
-#[derive(Debug)]
 pub(super) struct Connection {
-    client: Client,
-    target: ServiceTarget,
-    options: ChatOptions,
+    client: reqwest::Client,
+    /// Ends with a slash.
+    url: Url,
+    key: Option<String>,
     host: String,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("host", &self.host).finish_non_exhaustive()
+    }
 }
 
 impl Connection {
@@ -35,34 +40,15 @@ impl Connection {
             // A server on this machine is never behind a proxy.
             http = http.no_proxy();
         }
-        let http = http.build().map_err(|error| {
+        let client = http.build().map_err(|error| {
             tracing::error!(%error, "the HTTP client for models could not be set up");
             SummarizeError::failed("The HTTP client for models could not be set up. The server's log says why.")
         })?;
-        let (kind, needs_key) = match settings.provider {
-            Provider::OpenAiCompatible => (AdapterKind::OpenAI, false),
-            Provider::Anthropic => (AdapterKind::Anthropic, true),
-            Provider::Ollama => (AdapterKind::Ollama, false),
-            Provider::Gemini => (AdapterKind::Gemini, true),
-        };
-        let key = settings.api_key.as_deref().map(str::trim).filter(|key| !key.is_empty());
-        if needs_key && key.is_none() {
+        let key = settings.api_key.as_deref().map(str::trim).filter(|key| !key.is_empty()).map(str::to_owned);
+        if matches!(settings.provider, Provider::Anthropic | Provider::Gemini) && key.is_none() {
             return Err(SummarizeError::failed(format!("The model server at {host} wants a key. Set it in the settings.")));
         }
-        let mut options = ChatOptions::default().with_max_tokens(settings.max_output_tokens).with_capture_usage(true);
-        options.temperature = settings.temperature;
-        let target = ServiceTarget {
-            endpoint: Endpoint::from_owned(url.as_str()),
-            // Servers without keys ignore the header.
-            auth: AuthData::from_single(key.unwrap_or("none")),
-            model: ModelIden::new(kind, settings.model.clone()),
-        };
-        Ok(Self {
-            client: Client::builder().with_reqwest(http).build().map_err(|error| SummarizeError::failed(error.to_string()))?,
-            target,
-            options,
-            host,
-        })
+        Ok(Self { client, url, key, host })
     }
 
     /// Host and port, for people and for the ledger.
@@ -70,18 +56,29 @@ impl Connection {
         &self.host
     }
 
-    /// Begins a streamed call. Nothing is sent before the stream is polled; dropping it closes the connection.
-    pub(super) async fn stream(
-        &self,
-        system: String,
-        user: String,
-        frames: &Arc<Frames>,
-    ) -> genai::Result<genai::chat::ChatStream> {
-        let request = ChatRequest::new(vec![ChatMessage::system(system), ChatMessage::user(user)]);
-        let sink: Arc<dyn ChatFrameSink> = Arc::<Frames>::clone(frames);
-        let options = self.options.clone().with_raw_frame_sink_arc(sink);
-        Ok(self.client.exec_chat_stream(self.target.clone(), request, Some(&options)).await?.stream)
+    /// Sends a question, and waits for the head of the answer. Dropping the answer closes the connection.
+    pub(super) async fn send(&self, settings: &ModelSettings, system: &str, user: &str) -> reqwest::Result<Response> {
+        let request = Question { settings, key: self.key.as_deref(), system, user }.request();
+        let url = format!("{}{}", self.url, request.path);
+        let mut sending = self.client.post(url).header(CONTENT_TYPE, "application/json").body(request.body.to_string());
+        for (name, value) in request.headers {
+            sending = sending.header(name, value);
+        }
+        sending.send().await
     }
+}
+
+/// How long a server asks to be left alone: `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3). A date is reckoned in
+/// the server's own time where it says what that is, since machines' clocks differ.
+pub(super) fn retry_after(headers: &HeaderMap, clock: &SharedClock) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = httpdate::parse_http_date(value).ok()?;
+    let date = headers.get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+    // A date that has passed asks for no wait.
+    Some(until.duration_since(date.unwrap_or_else(|| clock.now().into())).unwrap_or_default())
 }
 
 fn base_url(settings: &ModelSettings) -> Result<Url, SummarizeError> {
@@ -112,44 +109,35 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// What only the raw frames of a stream tell: the answer's id, and a refusal where a server puts it beside the text.
-#[derive(Debug, Default)]
-pub(super) struct Frames {
-    seen: Mutex<Seen>,
-}
-
-#[derive(Debug, Default, Clone)]
-pub(super) struct Seen {
-    pub(super) provider_id: Option<String>,
-    pub(super) refused: bool,
-}
-
-impl Frames {
-    pub(super) fn seen(&self) -> Seen {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl ChatFrameSink for Frames {
-    fn on_frame(&self, _context: &FrameCtx, frame: RawFrameRef<'_>) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let may_refuse = frame.data.contains("\"refusal\":\"");
-        if seen.provider_id.is_some() && !may_refuse {
-            return;
-        }
-        let Some(json) = frame.json() else { return };
-        if seen.provider_id.is_none() {
-            let id = ["/id", "/message/id", "/responseId"].iter().find_map(|path| json.pointer(path)?.as_str());
-            seen.provider_id = id.map(|id| id.chars().filter(|c| !c.is_control()).take(200).collect());
-        }
-        seen.refused |=
-            json.pointer("/choices/0/delta/refusal").and_then(|refusal| refusal.as_str()).is_some_and(|text| !text.is_empty());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::ManualClock;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_wait_is_asked_for_in_seconds_or_until_a_date() {
+        let clock: SharedClock = Arc::new(ManualClock::new("2026-07-01T08:00:00Z".parse().expect("an instant")));
+        for (retry, date, seconds) in [
+            ("7", None, Some(7)),
+            (" 0 ", None, Some(0)),
+            // Without its own time, the server's date is taken by our clock.
+            ("Wed, 01 Jul 2026 08:00:30 GMT", None, Some(30)),
+            ("Wed, 01 Jul 2026 07:59:00 GMT", None, Some(0)),
+            // A server whose clock is an hour slow.
+            ("Wed, 01 Jul 2026 07:00:45 GMT", Some("Wed, 01 Jul 2026 07:00:05 GMT"), Some(40)),
+            // The older forms that a client must understand.
+            ("Wednesday, 01-Jul-26 08:00:20 GMT", None, Some(20)),
+            ("Wed Jul  1 08:00:10 2026", Some("some day"), Some(10)),
+            ("soon", None, None),
+            ("-5", None, None),
+        ] {
+            let mut headers = HeaderMap::from_iter([(RETRY_AFTER, retry.parse().expect("a header"))]);
+            headers.extend(date.map(|date| (DATE, date.parse().expect("a header"))));
+            assert_eq!(retry_after(&headers, &clock), seconds.map(Duration::from_secs), "{retry} {date:?}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), &clock), None);
+    }
 
     #[test]
     fn addresses_are_checked_before_anything_is_sent() {

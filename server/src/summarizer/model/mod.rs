@@ -9,12 +9,15 @@
 mod answer;
 mod call;
 mod connection;
+mod events;
 mod passages;
 mod prompt;
+mod protocol;
 mod settings;
 
 use super::figures::KnownFigures;
-use super::{Draft, Identity, Ledger, Section, Statement, SummarizeError, Summarizer, Task, off_thread};
+use super::{Draft, Identity, LONGEST_COMPUTATION, Ledger, Section, Statement, SummarizeError, Summarizer, Task, off_thread};
+use crate::clock::{SharedClock, SystemClock};
 use answer::Line;
 use async_trait::async_trait;
 use call::Caller;
@@ -22,16 +25,18 @@ use connection::Connection;
 use passages::Passages;
 use prompt::Prompt;
 pub use settings::{ModelSettings, Provider};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Rounds of putting notes together. Each round must shorten the notes, so this is a bound on paper only.
 const MAX_ROUNDS: usize = 8;
 
 /// Summarizes with a language model.
-#[derive(Debug)]
 pub struct ModelSummarizer {
     settings: ModelSettings,
     connection: Connection,
+    clock: SharedClock,
     /// Makes the fences of a summary unguessable for its documents.
     secret: u128,
 }
@@ -45,7 +50,13 @@ impl ModelSummarizer {
     pub fn new(settings: ModelSettings, secret: u128) -> Result<Self, SummarizeError> {
         settings.check().map_err(SummarizeError::failed)?;
         let connection = Connection::open(&settings)?;
-        Ok(Self { settings, connection, secret })
+        Ok(Self { settings, connection, clock: Arc::new(SystemClock), secret })
+    }
+
+    /// With another clock than the machine's.
+    #[must_use]
+    pub fn on(self, clock: SharedClock) -> Self {
+        Self { clock, ..self }
     }
 }
 
@@ -53,6 +64,10 @@ impl ModelSummarizer {
 impl Summarizer for ModelSummarizer {
     fn identity(&self) -> Identity {
         Identity { name: format!("{} at {}", self.settings.model, self.connection.host()) }
+    }
+
+    fn longest(&self) -> Duration {
+        (self.settings.max_timeout + call::LONGEST_BACKOFF).max(LONGEST_COMPUTATION)
     }
 
     async fn summarize(&self, task: &Task, ledger: &dyn Ledger, cancel: &CancellationToken) -> Result<Draft, SummarizeError> {
@@ -149,6 +164,7 @@ impl Run<'_> {
             connection: &self.summarizer.connection,
             ledger: self.ledger,
             cancel: self.cancel,
+            clock: &self.summarizer.clock,
         };
         let answer = caller.call(&prompt, (number, self.total), &purpose).await?;
         self.calls = number;

@@ -29,6 +29,25 @@ async fn a_cancel_closes_the_stream_at_once() {
     }
 }
 
+/// On one thread, which the flood must not keep to itself.
+#[tokio::test]
+async fn a_cancel_ends_a_flood() {
+    for status in [200, 500] {
+        let mut server = FakeServer::start(vec![Reaction::Flood(status, "", faults::THINKING)]).await;
+        let (ledger, cancel) = (MemoryLedger::default(), CancellationToken::new());
+        let summarizer =
+            ModelSummarizer::new(ModelSettings { max_attempts: u32::MAX, ..settings(&server) }, 7).expect("it works");
+        let task = minutes();
+        let cancelling = async {
+            server.waiting.recv().await.expect("the server is asked");
+            cancel.cancel();
+        };
+        let both = async { tokio::join!(summarizer.summarize(&task, &ledger, &cancel), cancelling).0 };
+        assert_eq!(timeout(PATIENCE, both).await.expect("it ends"), Err(SummarizeError::Stopped));
+        timeout(PATIENCE, server.closed.recv()).await.expect("the connection is closed").expect("the server lives");
+    }
+}
+
 /// Cancels as soon as an attempt has failed, that is, at the beginning of the back-off.
 struct CancelsInBackoff {
     inner: MemoryLedger,

@@ -3,6 +3,7 @@
 //! Written on bare sockets, because the tests are about connections: when they are closed, and by whom.
 
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -30,6 +31,8 @@ pub(super) enum Reaction {
     /// Not even a status line.
     Silence,
     Stream(Vec<Step>),
+    /// This status, this text, and then the second one again and again, as fast as it is taken, until the client is gone.
+    Flood(u16, &'static str, &'static str),
 }
 
 /// One piece of an answer as `OpenAI`-compatible servers stream it.
@@ -48,7 +51,9 @@ pub(super) fn answer(text: &str, finish_reason: &str) -> Reaction {
 pub(super) struct FakeServer {
     pub(super) address: String,
     requests: Arc<Mutex<Vec<(String, Value)>>>,
-    /// One message for each answer whose script has come to `Hang`, `Drip` or `Silence`.
+    /// Bytes sent in floods.
+    flooded: Arc<AtomicUsize>,
+    /// One message for each answer whose script has come to `Hang`, `Drip`, `Silence` or a flood.
     pub(super) waiting: UnboundedReceiver<()>,
     /// When a client closed its connection while the server was waiting.
     pub(super) closed: UnboundedReceiver<Instant>,
@@ -57,6 +62,7 @@ pub(super) struct FakeServer {
 #[derive(Clone)]
 struct Reports {
     requests: Arc<Mutex<Vec<(String, Value)>>>,
+    flooded: Arc<AtomicUsize>,
     waiting: UnboundedSender<()>,
     closed: UnboundedSender<Instant>,
 }
@@ -68,13 +74,19 @@ impl FakeServer {
         let address = listener.local_addr().expect("it is bound").to_string();
         let ((waiting, saw_waiting), (closed, saw_closed)) = (unbounded_channel(), unbounded_channel());
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let reports = Reports { requests: Arc::clone(&requests), waiting, closed };
+        let flooded = Arc::new(AtomicUsize::new(0));
+        let reports = Reports { requests: Arc::clone(&requests), flooded: Arc::clone(&flooded), waiting, closed };
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 tokio::spawn(serve(socket, reactions.clone(), reports.clone()));
             }
         });
-        Self { address, requests, waiting: saw_waiting, closed: saw_closed }
+        Self { address, requests, flooded, waiting: saw_waiting, closed: saw_closed }
+    }
+
+    /// Bytes that its floods could send before their clients were gone.
+    pub(super) fn flooded(&self) -> usize {
+        self.flooded.load(SeqCst)
     }
 
     /// Path and body of each request so far.
@@ -97,6 +109,21 @@ async fn serve(mut socket: TcpStream, reactions: Vec<Reaction>, reports: Reports
             socket.write_all(head.as_bytes()).await.ok()?;
         }
         Reaction::Silence => wait(&mut socket, &reports, None).await,
+        Reaction::Flood(status, beginning, again) => {
+            let head = format!("HTTP/1.1 {status} x\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n");
+            socket.write_all(head.as_bytes()).await.ok()?;
+            if !beginning.is_empty() {
+                send(&mut socket, beginning).await?;
+            }
+            // The test may have ended already; then nobody listens.
+            let _ = reports.waiting.send(());
+            let text = again.repeat(8_192 / again.len() + 1);
+            while send(&mut socket, &text).await.is_some() {
+                reports.flooded.fetch_add(text.len(), SeqCst);
+            }
+            let _ = reports.closed.send(Instant::now());
+            return None;
+        }
         Reaction::Stream(steps) => {
             let head =
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";

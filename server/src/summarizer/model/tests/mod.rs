@@ -7,7 +7,7 @@ mod faults;
 
 use super::*;
 use crate::summarizer::ledger::{CallOutcome, LedgerEntry, MemoryLedger};
-use crate::summarizer::{CallHandle, CallIntent, SourceText, Stopped};
+use crate::summarizer::{CallHandle, CallIntent, Received, SourceText, Stopped};
 use fake_server::{FakeServer, Reaction, Step, answer, chunk};
 use std::sync::Arc;
 use std::time::Duration;
