@@ -117,6 +117,7 @@ mod api {
     mod files;
     mod forms;
     mod jobs;
+    mod message_ids;
     mod orders;
     mod pages;
     mod scopes;

@@ -158,7 +158,7 @@ pub struct LookLine {
     pub at: Moment,
     pub place: String,
     pub mark: Mark,
-    /// "found", "nothing found", "could not look", "broken off".
+    /// "found", "a hint, no proof", "nothing found", "could not look", "broken off".
     pub result: String,
     pub evidence: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! One job, as its page, the API and the command line show it.
 
 use super::{AboutView, AccountNowOffer, AfterwardsView, MailingLine, Mark, Moment, WithdrawnView};
-use crate::contract::{Outcome, Phase, StepKind, StepState};
+use crate::contract::{EffectKind, Outcome, Phase, StepKind, StepState};
 use serde::{Deserialize, Serialize};
 
 /// Everything that is known about a job, put into words.
@@ -101,6 +101,7 @@ pub struct StepView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EffectLine {
     pub number: u32,
+    pub kind: EffectKind,
     /// "E-mail to anna@example.org", "Model call 2", "Report saved".
     pub what: String,
     pub outcome: Outcome,
@@ -109,7 +110,7 @@ pub struct EffectLine {
     pub outcome_text: String,
     pub evidence: Option<String>,
     pub attempts: u32,
-    /// The Message-ID, for e-mails.
+    /// The Message-ID, for e-mails. For administrators only until the e-mail is accepted.
     pub message_id: Option<String>,
     /// When its latest state was committed.
     pub at: Option<Moment>,

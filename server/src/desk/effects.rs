@@ -71,6 +71,7 @@ fn look_line(look: LookRecord, reader: &Reader) -> LookLine {
     let (mark, result, evidence) = match look.end {
         None => (Mark::Stopped, "not ended", None),
         Some((_, LookResult::Found, text)) => (Mark::Done, "found", Some(text)),
+        Some((_, LookResult::Hint, text)) => (Mark::Doubt, "a hint, no proof", Some(text)),
         Some((_, LookResult::Nothing, text)) => (Mark::Waiting, "nothing found", Some(text)),
         Some((_, LookResult::Failed, text)) => (Mark::Failed, "could not look", Some(text)),
     };

@@ -4,7 +4,7 @@ use super::{
     Desk, DeskError, Done,
     afterwards::{moved_on, withdrawn},
     order::{Order, check},
-    view::{Reader, job_view, moment},
+    view::{Reader, conceal_message_ids, job_view, moment},
 };
 use crate::{
     id::{JobId, ReportId, RequestKey, UserId},
@@ -81,6 +81,8 @@ impl Desk {
             for effect in &mut view.effects {
                 effect.path = Some(effect_path(&view.id, effect.number));
             }
+        } else {
+            conceal_message_ids(&record, &mut view);
         }
         if record.job.kind == JobKind::Report {
             let summarizer = Fact { term: "Summarizer".into(), text: self.summarizer.to_string() };

@@ -104,6 +104,24 @@ pub fn job_view(
     }
 }
 
+/// Takes out of a view what only administrators may see: by its Message-ID an e-mail that nobody knows about is found, and whoever
+/// knows it could write what is to be found. Until the e-mail is proved accepted each attempt may become such a one. Mail servers
+/// repeat the id in their replies.
+pub fn conceal_message_ids(record: &Record, view: &mut JobView) {
+    for email in record.job.emails().filter(|email| email.outcome != Outcome::Done) {
+        let Some(id) = record.message_ids.get(&email.number) else { continue };
+        let id = id.trim_matches(['<', '>']);
+        let evidence = view.effects.iter_mut().filter_map(|line| line.evidence.as_mut());
+        let history = view.history.iter_mut().map(|line| &mut line.text);
+        for text in evidence.chain(history).filter(|text| text.contains(id)) {
+            *text = text.replace(id, "(Message-ID)");
+        }
+        for line in view.effects.iter_mut().filter(|line| line.number == email.number) {
+            line.message_id = None;
+        }
+    }
+}
+
 /// What belongs under the headline: why it failed, or what an unconfirmed e-mail means.
 fn reason(job: &Job) -> Option<String> {
     let unconfirmed = job.phase.is_final() && job.emails().any(|email| email.outcome == Outcome::Unconfirmed);
@@ -186,6 +204,7 @@ fn effects(record: &Record, zone: Tz) -> Vec<EffectLine> {
             let begun = effect.outcome != Outcome::NotStarted;
             EffectLine {
                 number: effect.number,
+                kind: effect.kind,
                 what: words::effect_name(record.job.kind, effect.kind, effect.number, target),
                 outcome: effect.outcome,
                 mark: words::outcome_mark(effect.outcome, effect.not_done),

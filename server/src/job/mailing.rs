@@ -8,7 +8,7 @@ use crate::{
         channel::Outgoing,
         compose::{Correction, Notice},
     },
-    store::{Message, Record, Report, StoreError},
+    store::{Message, Record, Report, Store, StoreError},
 };
 use app::contract::Effect;
 use uuid::Uuid;
@@ -48,30 +48,35 @@ pub async fn notices(services: &Services, record: &Record) -> Result<Option<Vec<
         if let (Task::Correction { text, by, .. }, Some(corrected)) = (&record.row.spec.task, &corrected) {
             let to = record.targets.get(&email.number);
             let first = corrected.job.emails().find(|first| corrected.targets.get(&first.number) == to);
-            let Some(in_reply_to) = first.and_then(|first| corrected.message_ids.get(&first.number)) else { return Ok(None) };
+            let Some(first) = first.and_then(|first| corrected.message_ids.get(&first.number)) else { return Ok(None) };
+            // Where the first message is not proved to have come, its Message-ID is what a proof would be known by.
+            let in_reply_to = if store.is_doubtful(first).await? { None } else { Some(first.clone()) };
             notice.date = record.row.created_at;
-            notice.correction = Some(Correction { text: text.clone(), by: by.clone(), in_reply_to: in_reply_to.clone() });
+            notice.correction = Some(Correction { text: text.clone(), by: by.clone(), in_reply_to });
         }
         notices.push((email.number, notice));
     }
     Ok(Some(notices))
 }
 
-/// The attempt that `effect` is at. Its id follows from the job, the message and the count, so that whoever looks later
-/// names the same attempt. `None` where the stored addresses are not addresses, which the store never writes.
-pub fn outgoing(job: JobId, effect: &Effect, message: &Message) -> Option<Outgoing> {
-    Some(Outgoing {
-        attempt: attempt_id(job, &message.message_id, effect.attempts),
-        from: message.sender.parse().ok()?,
-        to: message.recipient.parse().ok()?,
-        bytes: message.bytes.as_slice().into(),
-        sha256: message.sha256.as_slice().try_into().ok()?,
-        message_id: message.message_id.clone(),
-    })
+/// The attempt that `effect` is at, as the record has it, so that whoever looks later names the same attempt. `None` where there
+/// is no message, or the stored addresses are not addresses, which the store never writes.
+pub async fn outgoing(store: &Store, job: JobId, effect: &Effect) -> Result<Option<Outgoing>, StoreError> {
+    let Some(message) = store.message(job, effect.number).await? else { return Ok(None) };
+    let ids = store.envelope_ids(job, effect.number).await?;
+    // As versions before the stored ids have named it.
+    let derived = || Uuid::new_v5(&job.0, format!("{} {}", message.message_id, effect.attempts).as_bytes());
+    let attempt = ids.get(&effect.attempts).copied().unwrap_or_else(derived);
+    Ok(read(message, attempt))
 }
 
-/// The id of an attempt, which is also its envelope id (RFC 3461 4.4). It rests on the Message-ID, which only the message's own
-/// recipient knows: a delivery report that names it cannot have been made up by another one.
-pub fn attempt_id(job: JobId, message_id: &str, attempt: u32) -> Uuid {
-    Uuid::new_v5(&job.0, format!("{message_id} {attempt}").as_bytes())
+fn read(message: Message, attempt: Uuid) -> Option<Outgoing> {
+    Some(Outgoing {
+        attempt,
+        from: message.sender.parse().ok()?,
+        to: message.recipient.parse().ok()?,
+        sha256: message.sha256.as_slice().try_into().ok()?,
+        bytes: message.bytes.into(),
+        message_id: message.message_id,
+    })
 }

@@ -6,10 +6,7 @@
 //! more: it answers as it did the first time. No memory is needed: a crash in the middle, or a place that is out of order for
 //! a while, costs nothing.
 
-use super::{
-    Services,
-    mailing::{attempt_id, outgoing},
-};
+use super::{Services, mailing::outgoing};
 use crate::{
     id::JobId,
     mail::{
@@ -81,12 +78,11 @@ pub(super) async fn unconfirmed_emails(services: &Services, id: JobId) -> Result
     let Some(record) = services.store.job(id).await? else { return Ok(()) };
     let unconfirmed: Vec<_> = record.job.emails().filter(|email| email.outcome == Outcome::Unconfirmed).cloned().collect();
     for effect in unconfirmed {
-        let Some(message) = services.store.message(id, effect.number).await? else { continue };
-        let Some(outgoing) = outgoing(id, &effect, &message) else { continue };
+        let Some(outgoing) = outgoing(&services.store, id, &effect).await? else { continue };
         let verdict = match services.channel.reconcile(&outgoing).await {
             Reconciled::Accepted { evidence } => Verdict::Done(evidence),
             // The original may have handed it over from another place, or after the folder was copied.
-            Reconciled::NotAccepted { .. } if services.store.begun_by_original(&message.message_id).await? => continue,
+            Reconciled::NotAccepted { .. } if services.store.begun_by_original(&outgoing.message_id).await? => continue,
             Reconciled::NotAccepted { evidence } => Verdict::NotDone(NotDone::BrokenOff, evidence),
             Reconciled::NotKnown { .. } | Reconciled::NotAsked { .. } => continue,
         };
@@ -137,6 +133,7 @@ async fn look_everywhere(services: &Services, due: &DueLook) -> Result<(), Store
         let look = async {
             match place.look(&wanted).await {
                 Finding::Accepted { evidence } => (LookResult::Found, evidence),
+                Finding::Hint { seen } => (LookResult::Hint, seen),
                 Finding::Nothing { asked } => (LookResult::Nothing, asked),
                 Finding::Failed { reason } => (LookResult::Failed, reason),
             }
@@ -185,10 +182,11 @@ async fn recorded(
 /// The latest attempt at an e-mail.
 async fn attempt(services: &Services, due: &DueLook) -> Result<Option<Outgoing>, StoreError> {
     let store = &services.store;
-    let (Some(record), Some(message)) = (store.job(due.job).await?, store.message(due.job, due.number).await?) else {
-        return Ok(None);
-    };
-    Ok(record.job.effect(due.number).and_then(|effect| outgoing(due.job, effect, &message)))
+    let Some(record) = store.job(due.job).await? else { return Ok(None) };
+    match record.job.effect(due.number) {
+        Some(effect) => outgoing(store, due.job, effect).await,
+        None => Ok(None),
+    }
 }
 
 /// Whether handing a message over again cannot make a second one. If the first attempt never arrived, this one does, so it is
@@ -215,9 +213,10 @@ async fn wanted(services: &Services, due: &DueLook) -> Result<Option<Wanted>, St
     let may_be_accepted = record.attempts.iter().filter(|attempt| attempt.outcome == Outcome::Unconfirmed);
     let handed_over = may_be_accepted.clone().filter_map(|attempt| attempt.in_doubt_at).min();
     let Ok(recipient) = message.recipient.parse() else { return Ok(None) };
-    let attempt_ids = may_be_accepted.map(|attempt| attempt_id(due.job, &message.message_id, attempt.number));
+    // What an older version has named can be reckoned from what its pages show, so a report about that proves nothing.
+    let ids = services.store.envelope_ids(due.job, due.number).await?;
     Ok(Some(Wanted {
-        envelope_ids: attempt_ids.collect(),
+        envelope_ids: may_be_accepted.filter_map(|attempt| ids.get(&attempt.number).copied()).collect(),
         message_id: message.message_id,
         recipient,
         since: handed_over.unwrap_or(due.since),

@@ -21,7 +21,8 @@ use super::key::KeyHeader;
 /// One attempt to send one stored message to one recipient.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    /// This attempt; a retry of the same message has another one.
+    /// This attempt; a retry of the same message has another one. Random, on record before the first byte, and nobody's to see:
+    /// as the envelope id it is what a delivery report is believed by.
     pub attempt: Uuid,
     /// Envelope sender: where bounces go.
     pub from: Address,

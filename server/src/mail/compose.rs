@@ -57,7 +57,8 @@ pub struct Correction {
     /// Who sends it, as people know them.
     pub by: String,
     /// The Message-ID of the message that brought the link, so that mail programs show the two together (RFC 5322 3.6.4).
-    pub in_reply_to: String,
+    /// `None` while that message is unconfirmed: who reads it here could make up the proof that it came.
+    pub in_reply_to: Option<String>,
 }
 
 /// A rendered message.
@@ -121,7 +122,7 @@ pub fn compose(notice: &Notice) -> Result<Composed, ComposeError> {
         .message_id(Some(notice.message_id.clone()))
         .raw_header(raw("Auto-Submitted", "auto-generated"))
         .raw_header(raw("X-Recount-Job", &notice.job.to_string()));
-    if let Some(Correction { in_reply_to, .. }) = &notice.correction {
+    if let Some(Correction { in_reply_to: Some(in_reply_to), .. }) = &notice.correction {
         message = message.in_reply_to(in_reply_to.clone()).references(in_reply_to.clone());
     }
     if let Some(KeyHeader { name, value }) = &notice.key {

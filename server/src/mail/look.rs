@@ -4,6 +4,10 @@
 //! the same transaction, the mailbox of [`Bounces`] and delivery reports, and the mail server's own [`LogFile`]. Each is asked
 //! for ids that nobody can guess, and each answer is compared to the whole id. Finding it is proof; not finding it proves
 //! nothing, since a copy may be late, a report lost, a log rotated.
+//!
+//! What is found must not be something that whoever profits could have made. Anybody can write to a mailbox, so there all rests
+//! on the ids: the envelope id goes to the mail service and to nobody else, and the Message-ID of an unconfirmed e-mail is shown
+//! to administrators only (`docs/contract.md` has the table).
 
 mod archive;
 mod bounces;
@@ -35,7 +39,7 @@ pub use self::{
 pub struct Wanted {
     /// `<…@…>`, the same for every attempt.
     pub message_id: String,
-    /// The envelope id (RFC 3461 4.4) of every attempt that may have been accepted.
+    /// The envelope id (RFC 3461 4.4) of every attempt that may have been accepted. No finding says it.
     pub envelope_ids: Vec<Uuid>,
     /// Whom it was for.
     pub recipient: Address,
@@ -69,6 +73,11 @@ pub enum Finding {
     Accepted {
         /// Where and what, word for word: the log's line, the archive's Message-ID, the report's fields.
         evidence: String,
+    },
+    /// Something that anybody could have made who knows the Message-ID: worth a person's look, and proof of nothing.
+    Hint {
+        /// Where and what.
+        seen: String,
     },
     /// Nothing was found, which proves nothing.
     Nothing {

@@ -1,36 +1,36 @@
 //! SMTP submission whose outcome is known by phase (RFC 5321).
 //!
-//! lettre's transport is not used: its errors do not say whether the message was already handed
-//! over, its time-out covers only the TCP connect, and it takes any 2yz or 3yz for success. So the
-//! connection is driven by hand (module `session`), one connection per message and recipient, each
-//! command with its own timer and exact codes.
+//! Of lettre only the words of the protocol are used. Its transport and its connection do not say whether the message was
+//! already handed over, take any 2yz or 3yz for success, and read a reply that was there before the question as the answer to
+//! it. So the connection is our own (module `connection`) and driven by hand (module `session`), one for each message and
+//! recipient, each command with its own timer and exact codes.
 //!
 //! RFC 5321 3.8 advises to treat a connection lost after the final dot like a 451, that is, to
 //! send again. Recount departs from that on purpose: it reports the attempt as unconfirmed.
 
+mod connection;
 mod fault;
 mod session;
 mod settings;
 mod wire;
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
 use lettre::{
     Address,
-    transport::smtp::{
-        authentication::Credentials,
-        client::{Certificate, TlsParameters},
-        extension::ClientId,
-    },
+    transport::smtp::{authentication::Credentials, extension::ClientId},
 };
+use rustls::pki_types::ServerName;
 
+use self::connection::Tls;
 pub use self::settings::{Secret, Security, SettingsError, SmtpSettings, Timeouts};
 pub(in crate::mail) use self::settings::{is_host, is_loopback};
 use super::{
     channel::{Channel, Delivery, Journal, Outgoing, Reconciled, Stop},
     key::{self, InDoubtAlready, KeyHeader},
+    trust,
 };
 
 /// A mail server that takes messages for others.
@@ -62,8 +62,8 @@ struct Relay {
 
 enum Protection {
     None,
-    FromTheStart(TlsParameters),
-    Upgrade(TlsParameters),
+    FromTheStart(Tls),
+    Upgrade(Tls),
 }
 
 impl Smtp {
@@ -77,8 +77,8 @@ impl Smtp {
         let peer = format!("{}:{port}", settings.host);
         let protection = match settings.security {
             Security::Plain => Protection::None,
-            Security::Tls => Protection::FromTheStart(tls_parameters(settings)?),
-            Security::StartTls => Protection::Upgrade(tls_parameters(settings)?),
+            Security::Tls => Protection::FromTheStart(tls(settings)?),
+            Security::StartTls => Protection::Upgrade(tls(settings)?),
         };
         let credentials = match (&settings.username, &settings.password) {
             (Some(user), Some(password)) => Some(Credentials::new(user.clone(), password.expose().to_owned())),
@@ -107,15 +107,10 @@ impl Smtp {
     }
 }
 
-fn tls_parameters(settings: &SmtpSettings) -> Result<TlsParameters, SettingsError> {
-    let mut builder = TlsParameters::builder(settings.host.clone());
-    if let Some(path) = &settings.extra_ca_file {
-        let unusable = |reason: String| SettingsError::ExtraCa { path: path.clone(), reason };
-        let pem = fs::read(path).map_err(|e| unusable(e.to_string()))?;
-        let certificate = Certificate::from_pem(&pem).map_err(|e| unusable(e.to_string()))?;
-        builder = builder.add_root_certificate(certificate);
-    }
-    builder.build().map_err(|e| SettingsError::Tls(e.to_string()))
+fn tls(settings: &SmtpSettings) -> Result<Tls, SettingsError> {
+    let server = ServerName::try_from(settings.host.clone()).map_err(|_| SettingsError::Host(settings.host.clone()))?;
+    let config = trust::client(settings.extra_ca_file.as_deref()).map_err(SettingsError::Tls)?;
+    Ok(Tls { config, server })
 }
 
 #[async_trait]

@@ -1,5 +1,4 @@
-//! Whom TLS trusts: the system's certificates and, where the settings name one, the file's besides. lettre trusts the same
-//! for SMTP; this is for the connections that lettre does not make.
+//! Whom TLS trusts: the system's certificates and, where the settings name one, the file's besides.
 
 use std::{fs, path::Path, sync::Arc};
 

@@ -22,9 +22,10 @@ use crate::{
     job::{Hold, Spec},
     words,
 };
-use app::contract::{Change, Effect, Job, NotDone, Outcome, Phase, StepState, changes};
+use app::contract::{Change, Effect, EffectKind, Job, NotDone, Outcome, Phase, StepState, changes};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::HashMap;
+use uuid::Uuid;
 
 /// A change of one job under way.
 pub struct JobTx {
@@ -262,9 +263,10 @@ impl JobTx {
 
     fn add_new_attempt(&self, batch: &mut Batch, effect: &Effect) {
         let [job, number, attempt, epoch, outcome, evidence, doubted, ended] = self.attempt(effect);
+        let envelope_id = (effect.kind == EffectKind::Email).then(Uuid::new_v4);
         batch.insert(
-            "attempts (job_id, number, attempt, epoch, outcome, evidence, in_doubt_at, ended_at, began_at)",
-            [[job, number, attempt, epoch, outcome, evidence, doubted, ended, self.now.into()]],
+            "attempts (job_id, number, attempt, epoch, outcome, evidence, in_doubt_at, ended_at, began_at, envelope_id)",
+            [[job, number, attempt, epoch, outcome, evidence, doubted, ended, self.now.into(), envelope_id.into()]],
         );
     }
 

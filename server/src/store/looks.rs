@@ -12,6 +12,8 @@ use crate::id::JobId;
 use app::contract::{Outcome, Refusal, Verdict};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::FromRow;
+use std::collections::HashMap;
+use uuid::Uuid;
 
 /// When looks are made, counted from the moment at which the e-mail became unconfirmed. The first ones catch a mail server that
 /// was only slow to answer, the last ones a queue that is worked off over night.
@@ -38,6 +40,8 @@ pub struct DueLook {
 pub enum LookResult {
     /// Proof.
     Found,
+    /// Something for a person to look at, which proves nothing.
+    Hint,
     /// Nothing was seen, which proves nothing.
     Nothing,
     /// The place could not be looked at.
@@ -45,15 +49,18 @@ pub enum LookResult {
 }
 
 impl LookResult {
-    const ALL: [Self; 3] = [Self::Found, Self::Nothing, Self::Failed];
-
-    /// The name under which it is stored.
-    pub fn name(self) -> &'static str {
+    /// The name under which it is stored, and whether it is a hint: those were added to what is nothing.
+    fn stored(self) -> (&'static str, bool) {
         match self {
-            Self::Found => "found",
-            Self::Nothing => "nothing",
-            Self::Failed => "failed",
+            Self::Found => ("found", false),
+            Self::Hint => ("nothing", true),
+            Self::Nothing => ("nothing", false),
+            Self::Failed => ("failed", false),
         }
+    }
+
+    fn read(name: &str, is_hint: bool) -> Option<Self> {
+        [Self::Found, Self::Hint, Self::Nothing, Self::Failed].into_iter().find(|one| one.stored() == (name, is_hint))
     }
 }
 
@@ -74,6 +81,7 @@ struct LookColumns {
     began_at: DateTime<Utc>,
     ended_at: Option<DateTime<Utc>>,
     result: Option<String>,
+    hint: bool,
     evidence: Option<String>,
 }
 
@@ -160,14 +168,14 @@ impl Store {
         } else {
             (result, evidence.to_owned())
         };
-        let now = change.now;
+        let (now, (name, is_hint)) = (change.now, result.stored());
         let rows = within!(change.tx, conn => {
             sqlx::query(
-                "update looks set ended_at = $5, result = $6, evidence = $7
+                "update looks set ended_at = $5, result = $6, evidence = $7, hint = $8
                  where job_id = $1 and number = $2 and round = $3 and place = $4 and result is null",
             )
             .bind(look.job).bind(i64::from(look.number)).bind(i64::from(look.round)).bind(place)
-            .bind(now).bind(result.name()).bind(storable(&evidence))
+            .bind(now).bind(name).bind(storable(&evidence)).bind(is_hint)
             .execute(conn)
             .await
             .map(|done| done.rows_affected())
@@ -201,6 +209,31 @@ impl Store {
         Ok(true)
     }
 
+    /// The envelope ids of the attempts at an e-mail, by their number. Those that an older version has made have none.
+    ///
+    /// They are for the mail service and for what its reports are compared with, and for nobody's eyes: who knows one can make
+    /// up a report.
+    pub async fn envelope_ids(&self, job: JobId, number: u32) -> Result<HashMap<u32, Uuid>, StoreError> {
+        let rows: Vec<(i64, Uuid)> = read!(self.db, conn => {
+            sqlx::query_as("select attempt, envelope_id from attempts where job_id = $1 and number = $2 and envelope_id is not null")
+                .bind(job).bind(i64::from(number)).fetch_all(conn).await
+        })?;
+        Ok(rows.into_iter().filter_map(|(attempt, id)| Some((u32::try_from(attempt).ok()?, id))).collect())
+    }
+
+    /// Whether an attempt at this message, in whatever copy, may have been accepted and nobody knows.
+    pub async fn is_doubtful(&self, message_id: &str) -> Result<bool, StoreError> {
+        Ok(read!(self.db, conn => {
+            sqlx::query_scalar(
+                "select exists (select 1 from effects
+                                where message_id = $1 and outcome in ('in_flight', 'in_doubt', 'unconfirmed'))",
+            )
+            .bind(message_id)
+            .fetch_one(conn)
+            .await
+        })?)
+    }
+
     /// When a message was first begun to be handed over, in whatever copy.
     pub async fn first_attempt_at(&self, message_id: &str) -> Result<Option<DateTime<Utc>>, StoreError> {
         Ok(read!(self.db, conn => {
@@ -217,7 +250,7 @@ impl Store {
     pub async fn looks(&self, job: JobId, number: u32) -> Result<Vec<LookRecord>, StoreError> {
         let rows: Vec<LookColumns> = read!(self.db, conn => {
             sqlx::query_as(
-                "select round, place, began_at, ended_at, result, evidence from looks
+                "select round, place, began_at, ended_at, result, hint, evidence from looks
                  where job_id = $1 and number = $2 order by began_at, place",
             )
             .bind(job).bind(i64::from(number))
@@ -229,8 +262,8 @@ impl Store {
                 let wrong = |column| StoreError::Inconsistent { table: "looks", column, row: format!("{job}/{number}") };
                 let end = match (row.ended_at, row.result, row.evidence) {
                     (Some(at), Some(result), Some(evidence)) => {
-                        let found = LookResult::ALL.into_iter().find(|one| one.name() == result);
-                        Some((at, found.ok_or_else(|| wrong("result"))?, evidence))
+                        let result = LookResult::read(&result, row.hint);
+                        Some((at, result.ok_or_else(|| wrong("result"))?, evidence))
                     }
                     _ => None,
                 };

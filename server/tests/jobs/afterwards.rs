@@ -106,6 +106,34 @@ async fn a_correction_answers_the_first_message_of_each_recipient() {
     assert_eq!(after.job.effects, first.job.effects);
 }
 
+/// Whoever knows the Message-ID of an unconfirmed message could make up the proof that it came.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_correction_does_not_name_a_first_message_that_is_unconfirmed() {
+    let instance = Instance::new().await;
+    let server = Server::start_each(vec![Script { dot: Close, ..Script::default() }, Script::default()]);
+    let first = report(&instance, server.port, &[ANNA, BERT]).await;
+    assert_eq!(headline(&first.job), "Report saved; email outcome unconfirmed");
+    let id = correct(&instance, first.row.id, "The sum is 130,000.").await;
+    work(&instance, server.port, id).await;
+    server.finished().await;
+    let messages = [stored(&instance, id, 1).await, stored(&instance, id, 2).await];
+    let [unconfirmed, accepted] = [2, 3].map(|number| first.message_ids[&number].clone());
+    assert!(!messages[0].contains(unconfirmed.trim_matches(['<', '>'])), "{}", messages[0]);
+    assert!(header(&messages[0], "In-Reply-To").is_empty() && header(&messages[0], "References").is_empty());
+    assert_eq!(header(&messages[1], "In-Reply-To"), [accepted]);
+
+    // Nor one of which a second copy is.
+    let refused = Script { rcpt: Say(b"550 5.1.1 no such user\r\n"), ..Script::default() };
+    let closes = Script { dot: Close, ..Script::default() };
+    let server = Server::start_each(vec![refused, closes, Script::default()]);
+    let first = report(&instance, server.port, &[ANNA]).await;
+    let copy = ordered(instance.second_copy(first.row.id, 2).await);
+    assert_eq!(headline(&work(&instance, server.port, copy).await.job), "Second copy outcome unconfirmed");
+    let id = correct(&instance, first.row.id, "The sum is 130,000.").await;
+    work(&instance, server.port, id).await;
+    assert!(header(&stored(&instance, id, 1).await, "In-Reply-To").is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_correction_in_any_script_is_a_message_that_servers_take() {
     let (instance, server) = (Instance::new().await, Server::start(Script::default()));

@@ -180,6 +180,57 @@ async fn a_look_is_told_what_it_is_to_find() {
     assert_eq!((wanted.recipient.to_string().as_str(), wanted.since, wanted.envelope_ids.len()), (ANNA, handed_over, 1));
 }
 
+/// A report is believed by its envelope id, so nobody may be able to reckon one: neither from the job, nor from another attempt,
+/// nor from anything that is shown.
+#[tokio::test]
+async fn envelope_ids_are_random_on_record_before_the_first_byte_and_in_no_history() {
+    let (instance, id) = doubtful().await;
+    let again = instance.ended(&[(ANNA, unanswered())]).await;
+    let ids = instance.store.envelope_ids(id, 2).await.unwrap();
+    let others = instance.store.envelope_ids(again, 2).await.unwrap();
+    assert_eq!((ids.len(), others.len()), (1, 1));
+    let (mine, other) = (ids[&1], others[&1]);
+    assert!(mine != other && mine.get_version_num() == 4, "{mine}: 122 random bits");
+    assert!(instance.store.envelope_ids(id, 1).await.unwrap().is_empty(), "only e-mails have one");
+    let shown = format!("{:?}", instance.store.effect(id, 2).await.unwrap());
+    assert!(!shown.contains(&mine.to_string()), "{shown}");
+
+    let place = Place::new(&instance, "archive", Vec::new());
+    instance.clock.advance(TimeDelta::minutes(1));
+    due_looks(&services(&instance, &[&place])).await;
+    let wanted: Vec<_> = place.asked.lock().unwrap().iter().flat_map(|(_, wanted)| wanted.envelope_ids.clone()).collect();
+    assert_eq!(wanted, [mine, other], "each look is for its own");
+}
+
+#[tokio::test]
+async fn an_attempt_of_an_older_version_has_no_envelope_id_and_no_report_is_believed_about_it() {
+    let (instance, id) = doubtful().await;
+    instance.raw().await.run("update attempts set envelope_id = null").await;
+    let place = Place::new(&instance, "archive", Vec::new());
+    instance.clock.advance(TimeDelta::minutes(1));
+    due_looks(&services(&instance, &[&place])).await;
+    assert!(place.asked.lock().unwrap()[0].1.envelope_ids.is_empty());
+    assert_eq!(outcome(&instance, id).await, Outcome::Unconfirmed);
+}
+
+#[tokio::test]
+async fn a_hint_is_kept_for_an_administrator_and_settles_nothing() {
+    let (instance, id) = doubtful().await;
+    let hint = || Finding::Hint { seen: "a returned message names this Message-ID".into() };
+    let (first, second) = (Place::new(&instance, "bounces", vec![hint(), hint()]), Place::new(&instance, "log", Vec::new()));
+    let services = services(&instance, &[&first, &second]);
+    for minutes in [1, 4] {
+        instance.clock.advance(TimeDelta::minutes(minutes));
+        due_looks(&services).await;
+    }
+    assert_eq!((first.asked(), second.asked()), (2, 2), "the other places are asked all the same, and again");
+    let (result, evidence) = looks(&instance, id).await.into_iter().find_map(|look| look.end).map(|end| (end.1, end.2)).unwrap();
+    assert_eq!((result, evidence.as_str()), (LookResult::Hint, "a returned message names this Message-ID"));
+    assert_eq!(outcome(&instance, id).await, Outcome::Unconfirmed);
+    let history = instance.store.effect(id, 2).await.unwrap().unwrap().history;
+    assert!(!history.iter().any(|(_, entry)| entry.contains("returned")), "{history:?}");
+}
+
 #[tokio::test]
 async fn a_find_settles_and_nobody_looks_any_longer() {
     let (instance, id) = doubtful().await;

@@ -113,7 +113,7 @@ async fn proof(look: &dyn Look, wanted: &Wanted, peers: &Peers) -> String {
             match look.look(wanted).await {
                 Finding::Accepted { evidence } => return evidence,
                 Finding::Nothing { .. } => tokio::task::yield_now().await,
-                Finding::Failed { reason } => panic!("{}: {reason}\n{}", look.name(), peers.dovecot.log()),
+                other => panic!("{}: {other:?}\n{}", look.name(), peers.dovecot.log()),
             }
         }
     };
@@ -139,14 +139,13 @@ async fn an_accepted_message_is_found_in_all_three_places() {
         assert!(copy.starts_with("archive mailbox archive at localhost:"), "{copy}");
         assert!(copy.contains(": UID 1 (UIDVALIDITY ") && copy.ends_with(&format!(", Message-ID: {id}")), "{copy}");
         let report = proof(&peers.bounces(security), &wanted, &peers).await;
-        let attempt = wanted.envelope_ids[1];
         for field in [
-            format!("Original-Envelope-ID: {attempt}"),
-            "Final-Recipient: rfc822;anna@exim.test".into(),
-            "Action: delivered".into(),
-            "Status: 2.0.0".into(),
+            "Original-Envelope-ID: (envelope id 2)",
+            "Final-Recipient: rfc822;anna@exim.test",
+            "Action: delivered",
+            "Status: 2.0.0",
         ] {
-            assert!(report.contains(&field), "{field}: {report}");
+            assert!(report.contains(field), "{field}: {report}");
         }
     }
 
@@ -176,16 +175,26 @@ async fn a_bounce_proves_that_the_message_had_been_accepted() {
     let (wanted, delivery) = peers.send("gone", true, |_| {}).await;
     assert!(matches!(delivery, Delivery::Accepted { .. }), "{delivery:?}");
     let report = proof(&peers.bounces(Security::Plain), &wanted, &peers).await;
-    assert!(report.contains("Action: failed") && report.contains(&wanted.envelope_ids[1].to_string()), "{report}");
+    assert!(report.contains("Action: failed") && !report.contains(&wanted.envelope_ids[1].to_string()), "{report}");
     // The report is about that attempt and no other, although it returns the Message-ID.
     let other = changed(&wanted, &wanted.message_id, Uuid::new_v4());
     let finding = peers.bounces(Security::Plain).look(&other).await;
     assert!(matches!(finding, Finding::Nothing { .. }), "{finding:?}");
 
-    // Without an envelope id the returned header section is the proof.
+    // Without an envelope id the returned header section is a hint, and no proof: anybody can send such a mail.
     let (wanted, _) = peers.send("gone", false, |_| {}).await;
-    let report = proof(&peers.bounces(Security::Plain), &wanted, &peers).await;
-    assert!(report.ends_with(&format!("it returns the message with the header Message-ID: {}", wanted.message_id)), "{report}");
+    let bounces = peers.bounces(Security::Plain);
+    let until_seen = async {
+        loop {
+            match bounces.look(&wanted).await {
+                Finding::Hint { seen } => return seen,
+                Finding::Nothing { .. } => tokio::task::yield_now().await,
+                other => panic!("{other:?}\n{}", peers.dovecot.log()),
+            }
+        }
+    };
+    let seen = timeout(PATIENCE, until_seen).await.unwrap_or_else(|_| panic!("{}", peers.exim.log()));
+    assert!(seen.contains(&format!("it returns the message with the header Message-ID: {}", wanted.message_id)), "{seen}");
 }
 
 #[tokio::test]

@@ -158,7 +158,7 @@ fn reports_are_asked_for_only_where_they_are_wanted_and_offered() {
     assert!(matches!(delivery, Delivery::Accepted { .. }), "{delivery:?}");
     let expected = [
         "MAIL FROM:<r@example.org> RET=HDRS ENVID=00000000-0000-0000-0000-000000000007",
-        "RCPT TO:<anna@example.org> NOTIFY=SUCCESS,FAILURE,DELAY",
+        "RCPT TO:<anna@example.org> NOTIFY=SUCCESS,FAILURE,DELAY ORCPT=rfc822;anna@example.org",
         // The copy is looked for in its mailbox; a report about it would say nothing new.
         "RCPT TO:<archive@example.org> NOTIFY=NEVER",
         "DATA",

@@ -64,6 +64,45 @@ fn before_the_message() -> Vec<Case> {
     ]
 }
 
+/// What was said before the question is no answer to it, and a second answer takes the first one's worth away.
+fn unasked() -> Vec<Case> {
+    let d = Script::default;
+    let mut cases = vec![
+        case("greeting: twice", later(Phase::Connect), 0, Script { greeting: Say(b"220 mx\r\n220 mx\r\n"), ..d() }),
+        case(
+            "second EHLO: 250 behind it",
+            later(Phase::MailFrom),
+            0,
+            Script { ehlo_again: Say(b"250-mx\r\n250 SIZE 1000000\r\n250 ok\r\n"), ..d() },
+        ),
+        case("MAIL: 250 twice", later(Phase::RcptTo), 0, Script { mail: Say(b"250 ok\r\n250 ok\r\n"), ..d() }),
+        case("RCPT: 250 and 354", later(Phase::Data), 0, Script { rcpt: Say(b"250 ok\r\n354 go on\r\n"), ..d() }),
+    ];
+    let with_354: [(&str, &'static [u8]); 4] = [
+        ("DATA: 354 and 250", b"354 go on\r\n250 2.0.0 Ok: queued as STRAY\r\n"),
+        ("DATA: 354 and 550", b"354 go on\r\n550 5.7.1 no\r\n"),
+        ("DATA: 354 and half a 250", b"354 go on\r\n250 2.0"),
+        ("DATA: 354 and noise", b"354 go on\r\n\r\n"),
+    ];
+    for (name, said) in with_354 {
+        // Whatever it would do with the message, it never gets it.
+        for (commit, dot) in [(false, Say(b"550 5.7.1 no\r\n")), (true, Say(b"250 2.0.0 ok\r\n"))] {
+            cases.push(case(name, later(Phase::Data), 0, Script { data: Say(said), commit, dot, ..d() }));
+        }
+    }
+    for commit in [false, true] {
+        let dot = |said: &'static [u8]| Script { dot: Say(said), commit, ..d() };
+        let n = usize::from(commit);
+        cases.extend([
+            case("dot: 250 and 550", Unconfirmed, n, dot(b"250 2.0.0 ok\r\n550 5.7.1 no\r\n")),
+            case("dot: 550 and 250", Unconfirmed, n, dot(b"550 5.7.1 no\r\n250 2.0.0 ok\r\n")),
+            case("dot: 250 twice", Unconfirmed, n, dot(b"250 2.0.0 ok\r\n250 2.0.0 ok\r\n")),
+            case("dot: 250 and half a reply", Unconfirmed, n, dot(b"250 2.0.0 ok\r\n55")),
+        ]);
+    }
+    cases
+}
+
 fn reply_to_the_dot() -> Vec<Case> {
     let d = Script::default;
     let refusing = |act: Act| Script { dot: act, commit: false, ..d() };
@@ -109,12 +148,25 @@ fn body() -> Vec<Case> {
     let cut = |act: Act| Script { body: Some((100, act)), ..Script::default() };
     // A reset may overtake the reply that explains it, so who may try again is not fixed here.
     let anyone = || NotAccepted(Phase::Body, None);
-    vec![
+    let mut cases = vec![
         case("body: reset", anyone(), 0, cut(Reset)),
         case("body: close", anyone(), 0, cut(Close)),
         case("body: 552 and close", anyone(), 0, cut(SayAndClose(b"552 5.3.4 too big\r\n"))),
         case("body: server stops reading", later(Phase::Body), 0, cut(Freeze)),
-    ]
+    ];
+    // Said early, and read on to the dot and after it: no verdict on what has not been handed over.
+    let early: [(&str, &'static [u8]); 4] = [
+        ("body: early 250, then 550", b"250 2.0.0 Ok: queued as STRAY\r\n"),
+        ("body: early 550, then 550", b"550 5.7.1 no\r\n"),
+        ("body: early 354, then 550", b"354 go on\r\n"),
+        ("body: early half, then 550", b"25"),
+    ];
+    for (name, said) in early {
+        let refusing = Script { dot: Say(b"550 5.7.1 no\r\n"), commit: false, ..cut(Say(said)) };
+        cases.push(case(name, later(Phase::Body), 0, refusing));
+    }
+    cases.push(case("body: early 550, then committed", later(Phase::Body), 0, cut(Say(b"550 5.7.1 no\r\n"))));
+    cases
 }
 
 /// What a row of the table says about an outcome.
@@ -137,7 +189,13 @@ fn the_outcome_is_never_better_or_worse_than_the_proof() {
     let _ = writeln!(table, "{:<32} {:<42} {:<30} plain STARTTLS TLS", "case", "where it ended", "outcome");
     let mut wrong = Vec::new();
     let mut count = 0;
-    let groups = [(before_the_message(), &small), (body(), &large), (reply_to_the_dot(), &small), (accepted(), &small)];
+    let groups = [
+        (before_the_message(), &small),
+        (unasked(), &small),
+        (body(), &large),
+        (reply_to_the_dot(), &small),
+        (accepted(), &small),
+    ];
     for (cases, message) in groups {
         for Case { name, script, expected, commits } in cases {
             let ends = transports.each_ref().map(|transport| run_over(transport, script.clone(), message, false));
@@ -155,5 +213,5 @@ fn the_outcome_is_never_better_or_worse_than_the_proof() {
     let _ = writeln!(table, "{count} cases\n");
     std::io::stdout().lock().write_all(table.as_bytes()).expect("stdout can be written");
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(count >= 3 * 57);
+    assert!(count >= 3 * 82);
 }

@@ -363,9 +363,19 @@ impl Served {
         self.running.child.id()
     }
 
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        self.running.signal(name);
+    }
+
     /// Asks it to stop; it must do so, and without a complaint.
     pub async fn terminate(self) {
-        self.running.signal("TERM");
+        self.signal("TERM");
+        self.stopped().await;
+    }
+
+    /// Waits until it has stopped, without a complaint.
+    pub async fn stopped(self) {
         assert_eq!(self.running.ended().await.code, Some(0));
     }
 

@@ -57,7 +57,7 @@ pub struct Script {
     /// Every RCPT after the first of a session.
     pub rcpt_again: Act,
     pub data: Act,
-    /// After that many bytes of the message.
+    /// After that many bytes of the message. Once something was said, it goes on reading.
     pub body: Option<(usize, Act)>,
     /// Whether it keeps the message when the final dot has come.
     pub commit: bool,
@@ -355,17 +355,18 @@ async fn read_command(line: &mut Line, seen: &Seen) -> Option<String> {
 async fn read_message(line: &mut Line, script: &Script, seen: &Seen) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     let mut piece = vec![0; 16 * 1024];
+    let mut early = script.body.as_ref();
     while !body.ends_with(b"\r\n.\r\n") {
         let n = line.read(&mut piece).await.ok()?;
         if n == 0 {
             return None;
         }
         body.extend_from_slice(&piece[..n]);
-        if let Some((limit, what)) = &script.body
-            && body.len() > *limit
-        {
-            act(what, line, seen).await;
-            return None;
+        if let Some((_, what)) = early.take_if(|(limit, _)| body.len() > *limit) {
+            act(what, line, seen).await?;
+            if !matches!(what, Act::Say(_)) {
+                return None;
+            }
         }
     }
     Some(body)

@@ -6,6 +6,7 @@
 
 use super::live::Live;
 use crate::{
+    contract::EffectKind,
     model::{JobView, MAX_CORRECTION, MAX_REASON},
     pages::send_again::SendAgain,
     ui::{Act, FoldedAct},
@@ -14,7 +15,7 @@ use leptos::prelude::*;
 
 /// The numbers of the job's messages; they never change.
 fn messages(job: &JobView) -> Vec<u32> {
-    job.effects.iter().filter(|effect| effect.message_id.is_some()).map(|effect| effect.number).collect()
+    job.effects.iter().filter(|effect| effect.kind == EffectKind::Email).map(|effect| effect.number).collect()
 }
 
 /// The section, where anything is offered.

@@ -94,8 +94,7 @@ async fn send(work: &Work, number: u32) -> Result<(), StepError> {
     let effect = change.job.effect(number).cloned().ok_or(Refusal::OutOfOrder("no such effect"))?;
     change.commit().await?;
 
-    let message = work.services.store.message(work.claim.id, number).await?;
-    let verdict = match message.and_then(|message| outgoing(work.claim.id, &effect, &message)) {
+    let verdict = match outgoing(&work.services.store, work.claim.id, &effect).await? {
         Some(outgoing) => deliver(work, &effect, &outgoing).await,
         None => Verdict::NotDone(NotDone::GaveUp, "the stored message cannot be read".into()),
     };

@@ -8,7 +8,8 @@ use chrono::TimeDelta;
 use super::{
     Finding, Look, MailboxSettings, SettingsError, Wanted,
     imap::{Found, Mailbox, Query},
-    report, run,
+    report::{Worth, weigh},
+    run,
 };
 use crate::mail::evidence::clean;
 
@@ -46,13 +47,26 @@ impl Look for Bounces {
             Ok(keys) => keys,
             Err(reason) => return Finding::Failed { reason },
         };
-        let (name, mailbox, wanted) = (self.name.clone(), self.mailbox.clone(), wanted.clone());
-        run(mailbox.max(), async move {
+        let (name, mailbox, for_task) = (self.name.clone(), self.mailbox.clone(), wanted.clone());
+        let finding = run(mailbox.max(), async move {
             let found = mailbox.find(&Query { keys: &keys, section: SECTION, limit: MAX_CANDIDATES }).await?;
-            Ok(judge(&name, &keys, &wanted, &found))
-        })
-        .await
+            Ok(judge(&name, &keys, &for_task, &found))
+        });
+        concealed(finding.await, wanted)
     }
+}
+
+/// A finding is kept and shown, and the envelope ids are nobody's to see: not in what a report says, nor in what was asked or in
+/// a server's complaint about it.
+fn concealed(mut finding: Finding, wanted: &Wanted) -> Finding {
+    let (Finding::Accepted { evidence: text }
+    | Finding::Hint { seen: text }
+    | Finding::Nothing { asked: text }
+    | Finding::Failed { reason: text }) = &mut finding;
+    for (id, place) in wanted.envelope_ids.iter().zip(1..) {
+        *text = text.replace(&id.to_string(), &format!("(envelope id {place})"));
+    }
+    finding
 }
 
 /// Any mail since then that has one of the ids anywhere.
@@ -70,9 +84,19 @@ fn keys(wanted: &Wanted) -> Result<String, String> {
 }
 
 fn judge(name: &str, keys: &str, wanted: &Wanted, found: &Found) -> Finding {
-    let proof = found.hits.iter().find_map(|hit| Some((hit, report::proof(&hit.bytes, wanted)?)));
-    match proof {
-        Some((hit, proof)) => Finding::Accepted { evidence: format!("{name}: {}, {}", found.name(hit), clean(&proof)) },
+    let weighed: Vec<_> = found.hits.iter().filter_map(|hit| Some((hit, weigh(&hit.bytes, wanted)?))).collect();
+    let proof = weighed.iter().find(|(_, worth)| matches!(worth, Worth::Proof(_)));
+    match proof.or(weighed.first()) {
+        Some((hit, Worth::Proof(proof))) => {
+            Finding::Accepted { evidence: format!("{name}: {}, {}", found.name(hit), clean(proof)) }
+        }
+        Some((hit, Worth::Hint(seen))) => Finding::Hint {
+            seen: format!(
+                "{name}: {}, {}; that proves nothing by itself, whoever knows the id can write it",
+                found.name(hit),
+                clean(seen)
+            ),
+        },
         None => Finding::Nothing {
             asked: format!(
                 "{name}: UID SEARCH {keys} found {} of {} messages; of the {} newest, none reports on this message",
@@ -99,5 +123,21 @@ mod tests {
         assert_eq!(keys(&wanted), Ok(format!("SINCE 20-Sep-2026 OR TEXT \"{first}\" OR TEXT \"{second}\" TEXT \"1@e\"")));
         wanted.message_id = "<1@e\">".into();
         assert!(keys(&wanted).is_err());
+    }
+
+    #[test]
+    fn no_finding_says_an_envelope_id() {
+        let mut wanted = wanted("<1@e>");
+        wanted.envelope_ids.push(uuid::Uuid::from_u128(8));
+        let said = format!("SEARCH {} OR {}, {}", wanted.envelope_ids[0], wanted.envelope_ids[1], wanted.envelope_ids[0]);
+        let expected = "SEARCH (envelope id 1) OR (envelope id 2), (envelope id 1)".to_owned();
+        for (finding, concealing) in [
+            (Finding::Accepted { evidence: said.clone() }, Finding::Accepted { evidence: expected.clone() }),
+            (Finding::Hint { seen: said.clone() }, Finding::Hint { seen: expected.clone() }),
+            (Finding::Nothing { asked: said.clone() }, Finding::Nothing { asked: expected.clone() }),
+            (Finding::Failed { reason: said.clone() }, Finding::Failed { reason: expected.clone() }),
+        ] {
+            assert_eq!(concealed(finding, &wanted), concealing);
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! What went wrong in one step of a session, in words, and who may try again.
 
-use std::{error::Error as _, io, time::Duration};
+use std::{io, time::Duration};
 
 use lettre::transport::smtp::{Error as SmtpError, response::Response};
 
 use crate::mail::{
     channel::Retry,
-    evidence::{clean, innermost, is_tls},
+    evidence::{clean, innermost},
 };
 
 /// Why a step ended without the reply that was wanted.
@@ -20,6 +20,10 @@ pub(super) enum Fault {
     Link(String),
     /// Something came, but no reply of the protocol.
     Unreadable(String),
+    /// The server has said this before it was asked anything that it could be a reply to.
+    Unasked(String),
+    /// Two replies to the message, of which nobody can say which counts.
+    TwoReplies { first: String, more: String },
     /// TLS could not be agreed on: a certificate, a version, or no TLS at all at that port.
     Tls(String),
     /// The server lacks something that this message or these settings need.
@@ -33,30 +37,14 @@ impl From<io::Error> for Fault {
 }
 
 impl From<SmtpError> for Fault {
-    /// lettre keeps the kind of its error to itself, so this looks at what it lets through.
+    /// What lettre could not make of our settings or of what the server offers; it reads and writes nothing here.
     fn from(error: SmtpError) -> Self {
-        if let Some(code) = error.status() {
-            // A negative reply: its text is the error's source
-            return Self::Reply { code: code.into(), text: error.source().map(ToString::to_string).unwrap_or_default() };
-        }
-        if is_tls(&error) {
-            return Self::Tls(innermost(&error));
-        }
-        if error.is_client() {
-            return Self::Unable(innermost(&error));
-        }
-        let what = innermost(&error);
-        // lettre's own words for an end of file and for what its parser did not understand
-        match what.strip_prefix("error Tag at:") {
-            Some(reply) => Self::Unreadable(reply.trim().to_owned()),
-            None if what == "incomplete response" => Self::Link("it was closed before a complete reply".to_owned()),
-            None => Self::Link(what),
-        }
+        Self::Unable(innermost(&error))
     }
 }
 
 impl Fault {
-    /// A positive reply that is not the one the protocol asks for here.
+    /// A reply that is not the one the protocol asks for here.
     pub(super) fn from_reply(reply: &Response) -> Self {
         Self::Reply { code: reply.code().into(), text: lines(reply) }
     }
@@ -67,7 +55,12 @@ impl Fault {
             // RFC 5321 4.2.1: 5yz, do not repeat the same request
             Self::Reply { code, .. } if *code >= 500 => Retry::NeedsPerson,
             Self::Tls(_) | Self::Unable(_) => Retry::NeedsPerson,
-            Self::Reply { .. } | Self::TimedOut(_) | Self::Link(_) | Self::Unreadable(_) => Retry::Later,
+            Self::Reply { .. }
+            | Self::TimedOut(_)
+            | Self::Link(_)
+            | Self::Unreadable(_)
+            | Self::Unasked(_)
+            | Self::TwoReplies { .. } => Retry::Later,
         }
     }
 
@@ -81,6 +74,14 @@ impl Fault {
             Self::TimedOut(limit) => format!("no answer within {} s", limit.as_secs_f64().round()),
             Self::Unreadable(what) if what.is_empty() => "a reply without text".to_owned(),
             Self::Unreadable(what) => clean(&format!("an unreadable reply: \"{what}\"")),
+            Self::Unasked(what) => clean(&format!(
+                "broken off before the message was handed over: the mail server spoke without being asked: \"{}\"",
+                what.trim()
+            )),
+            Self::TwoReplies { first, more } => clean(&format!(
+                "two replies to one message, and nobody can tell which counts: \"{first}\" and \"{}\"",
+                more.trim()
+            )),
             Self::Link(what) => clean(&format!("the connection failed: {what}")),
             Self::Tls(what) => clean(&format!("no trusted TLS connection: {what}")),
             Self::Unable(what) => clean(what),
@@ -93,7 +94,12 @@ impl Fault {
         match self {
             Self::Reply { code, .. } => *code != 421,
             Self::Unable(_) => true,
-            Self::TimedOut(_) | Self::Link(_) | Self::Unreadable(_) | Self::Tls(_) => false,
+            Self::TimedOut(_)
+            | Self::Link(_)
+            | Self::Unreadable(_)
+            | Self::Unasked(_)
+            | Self::TwoReplies { .. }
+            | Self::Tls(_) => false,
         }
     }
 }

@@ -8,9 +8,6 @@
 //! The archive's copy goes to a second recipient of the same transaction, named after the first was taken. The two are then
 //! accepted or refused as one (RFC 5321 4.1.1.4), which makes the copy a proof. Nothing that happens to the archive's address
 //! may keep the message: a refusal is noted, and where the session breaks at it, a second session goes without it.
-//!
-//! Known limit: lettre reads a reply without text (a bare `250`) or with text that is not UTF-8 as an
-//! error, so such an acceptance ends as unconfirmed, the safe side.
 
 use std::{
     future::{Future, poll_fn},
@@ -24,22 +21,17 @@ use std::{
 use lettre::{
     Address,
     transport::smtp::{
-        authentication::Mechanism,
-        client::AsyncSmtpConnection,
-        commands::{Data, Ehlo, Mail, Quit, Rcpt},
+        commands::{Data, Mail, Quit, Rcpt},
         extension::{Extension, MailBodyParameter, MailParameter, RcptParameter},
         response::Response,
     },
 };
-use tokio::{
-    net::TcpStream,
-    time::{Instant, sleep_until, timeout},
-};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
     Protection, QUIT_LIMIT, Relay, Timeouts,
+    connection::Connection,
     fault::{Fault, reply_evidence},
-    wire::ClearThenTls,
 };
 use crate::{
     fail_point,
@@ -48,9 +40,6 @@ use crate::{
 
 /// Bytes per block of the message, each with its own timer.
 const BLOCK: usize = 64 * 1024;
-
-/// How long to look for the reply that explains why the server stopped reading the message.
-const EXPLANATION_LIMIT: Duration = Duration::from_millis(500);
 
 /// A session that is over, and whether both sides still agree on where they stand.
 struct Ended {
@@ -100,6 +89,20 @@ pub(super) async fn deliver(relay: &Relay, message: &Outgoing, journal: &dyn Jou
             retry: Retry::NeedsPerson,
         };
     }
+    concealed(run(relay, message, journal, stop).await, message)
+}
+
+/// The attempt's id is nobody's to see, also where a server repeats it.
+fn concealed(mut delivery: Delivery, message: &Outgoing) -> Delivery {
+    if let Delivery::Accepted { evidence, .. } | Delivery::NotAccepted { evidence, .. } | Delivery::Unconfirmed { evidence } =
+        &mut delivery
+    {
+        *evidence = evidence.replace(&message.attempt.to_string(), "(envelope id)");
+    }
+    delivery
+}
+
+async fn run(relay: &Relay, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
     let text = |address: &Address| address.to_string();
     let mut archive = relay.archive.as_ref().filter(|archive| !text(archive).eq_ignore_ascii_case(&text(&message.to)));
     let mut no_copy = None;
@@ -131,12 +134,7 @@ pub(super) async fn deliver(relay: &Relay, message: &Outgoing, journal: &dyn Jou
 }
 
 /// Runs one step before the point of no return: it ends by its reply, its timer or a stop.
-async fn step<T, E: Into<Fault>>(
-    phase: Phase,
-    limit: Duration,
-    stop: &Stop,
-    work: impl Future<Output = Result<T, E>>,
-) -> Result<T, Ended> {
+async fn step<T>(phase: Phase, limit: Duration, stop: &Stop, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Ended> {
     let work = async {
         fail_point::reach("before smtp", phase.as_str()).await;
         work.await
@@ -146,13 +144,13 @@ async fn step<T, E: Into<Fault>>(
         cause = stop.requested() => Err(Ended::broken_off(phase, cause)),
         result = timeout(limit, work) => match result {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(Ended::failed(phase, &error.into())),
+            Ok(Err(fault)) => Err(Ended::failed(phase, &fault)),
             Err(_) => Err(Ended::failed(phase, &Fault::TimedOut(limit))),
         },
     }
 }
 
-/// lettre takes every 2yz and 3yz for success; here only these codes are one.
+/// A positive reply may still be one to something else: only these codes are success here.
 fn expect(phase: Phase, codes: &[u16], reply: &Response) -> Result<(), Ended> {
     if codes.iter().any(|code| reply.has_code(*code)) {
         return Ok(());
@@ -164,49 +162,31 @@ fn expect(phase: Phase, codes: &[u16], reply: &Response) -> Result<(), Ended> {
 }
 
 /// Connects, protects the connection and signs in.
-async fn open(relay: &Relay, stop: &Stop) -> Result<AsyncSmtpConnection, Ended> {
+async fn open(relay: &Relay, stop: &Stop) -> Result<Connection, Ended> {
     let limits = &relay.timeouts;
-    let mut connection = connect(relay, stop).await?;
-    if let Protection::Upgrade(parameters) = &relay.protection {
-        let upgrade = connection.starttls(parameters.clone(), &relay.hello);
-        step(Phase::StartTls, limits.command, stop, upgrade).await?;
+    let from_the_start = if let Protection::FromTheStart(tls) = &relay.protection { Some(tls) } else { None };
+    let connecting = Connection::open((relay.host.as_str(), relay.port), from_the_start, &relay.hello);
+    let mut connection = step(Phase::Connect, limits.connect, stop, connecting).await?;
+    if let Protection::Upgrade(tls) = &relay.protection {
+        connection = step(Phase::StartTls, limits.command, stop, connection.upgraded(tls, &relay.hello)).await?;
     }
     if let Some(credentials) = &relay.credentials {
-        let sign_in = connection.auth(&[Mechanism::Plain, Mechanism::Login], credentials);
-        let reply = step(Phase::Auth, limits.command, stop, sign_in).await?;
+        let reply = step(Phase::Auth, limits.command, stop, connection.sign_in(credentials)).await?;
         expect(Phase::Auth, &[235], &reply)?;
     }
     Ok(connection)
 }
 
-async fn connect(relay: &Relay, stop: &Stop) -> Result<AsyncSmtpConnection, Ended> {
-    let limit = relay.timeouts.connect;
-    let server = (relay.host.as_str(), relay.port);
-    if let Protection::FromTheStart(parameters) = &relay.protection {
-        let tls = Some(parameters.clone());
-        let work = AsyncSmtpConnection::connect_tokio1(server, Some(limit), &relay.hello, tls, None);
-        return step(Phase::Connect, limit, stop, work).await;
-    }
-    let work = async {
-        let tcp = TcpStream::connect(server).await?;
-        let stream = Box::new(ClearThenTls::new(tcp));
-        let greeted = AsyncSmtpConnection::connect_with_transport(stream, &relay.hello).await;
-        greeted.map_err(Fault::from)
-    };
-    step(Phase::Connect, limit, stop, work).await
-}
-
 /// Everything from the sender to the 354.
 async fn offer(
-    connection: &mut AsyncSmtpConnection,
+    connection: &mut Connection,
     relay: &Relay,
     message: &Outgoing,
     archive: Option<&Address>,
     stop: &Stop,
 ) -> Result<Offer, Ended> {
     let limits = &relay.timeouts;
-    let hello = connection.command(Ehlo::new(relay.hello.clone()));
-    let reply = step(Phase::Hello, limits.command, stop, hello).await?;
+    let reply = step(Phase::Hello, limits.command, stop, connection.hello(&relay.hello)).await?;
     expect(Phase::Hello, &[250], &reply)?;
     let reports = relay.dsn && extension(&reply, "DSN").is_some();
     let parameters =
@@ -216,10 +196,10 @@ async fn offer(
     let reply = step(Phase::MailFrom, limits.command, stop, mail).await?;
     expect(Phase::MailFrom, &[250], &reply)?;
 
-    recipient(connection, relay, &message.to, reports.then_some("SUCCESS,FAILURE,DELAY"), stop).await?;
+    recipient(connection, relay, &message.to, reports.then_some(Reports::All), stop).await?;
     let mut no_copy = None;
     if let Some(archive) = archive {
-        match recipient(connection, relay, archive, reports.then_some("NEVER"), stop).await {
+        match recipient(connection, relay, archive, reports.then_some(Reports::None), stop).await {
             Ok(()) => {}
             Err(Ended { delivery: Delivery::NotAccepted { evidence, .. }, in_step: true }) => no_copy = Some(evidence),
             Err(Ended { delivery: Delivery::NotAccepted { evidence: why, .. }, .. }) => return Ok(Offer::Broken { why }),
@@ -232,32 +212,54 @@ async fn offer(
     Ok(Offer::Ready { no_copy })
 }
 
-/// RCPT TO, with what the server shall report about this recipient (RFC 3461 4.1).
+/// What the server shall report about a recipient.
+enum Reports {
+    All,
+    None,
+}
+
+impl Reports {
+    /// RFC 3461 4.1 and 4.2. With the address as we know it, a report can be told to be about this recipient even where the server
+    /// has another name for him.
+    fn parameters(&self, to: &Address) -> Vec<RcptParameter> {
+        let other = |keyword: &str, value: String| RcptParameter::Other { keyword: keyword.to_owned(), value: Some(value) };
+        let address: &str = to.as_ref();
+        match self {
+            Self::None => vec![other("NOTIFY", "NEVER".to_owned())],
+            Self::All => {
+                let mut parameters = vec![other("NOTIFY", "SUCCESS,FAILURE,DELAY".to_owned())];
+                parameters.extend(address.is_ascii().then(|| other("ORCPT", format!("rfc822;{address}"))));
+                parameters
+            }
+        }
+    }
+}
+
+/// RCPT TO.
 async fn recipient(
-    connection: &mut AsyncSmtpConnection,
+    connection: &mut Connection,
     relay: &Relay,
     to: &Address,
-    notify: Option<&str>,
+    reports: Option<Reports>,
     stop: &Stop,
 ) -> Result<(), Ended> {
-    let notify = notify.map(|on| RcptParameter::Other { keyword: "NOTIFY".to_owned(), value: Some(on.to_owned()) });
-    let rcpt = connection.command(Rcpt::new(to.clone(), notify.into_iter().collect()));
+    let parameters = reports.map(|reports| reports.parameters(to)).unwrap_or_default();
+    let rcpt = connection.command(Rcpt::new(to.clone(), parameters));
     let reply = step(Phase::RcptTo, relay.timeouts.command, stop, rcpt).await?;
     expect(Phase::RcptTo, &[250, 251], &reply)
 }
 
 /// The extensions that this message needs, or what the server lacks for it.
 fn mail_parameters(
-    connection: &AsyncSmtpConnection,
+    connection: &Connection,
     hello: &Response,
     message: &Outgoing,
     reports: bool,
 ) -> Result<Vec<MailParameter>, Fault> {
-    let server = connection.server_info();
     let ascii = |address: &Address| AsRef::<str>::as_ref(address).is_ascii();
     let mut parameters = Vec::new();
     if !ascii(&message.from) || !ascii(&message.to) {
-        if !server.supports_feature(Extension::SmtpUtfEight) {
+        if !connection.offers(Extension::SmtpUtfEight) {
             return Err(Fault::Unable(
                 "the mail server does not take addresses with letters outside ASCII (no SMTPUTF8)".to_owned(),
             ));
@@ -265,7 +267,7 @@ fn mail_parameters(
         parameters.push(MailParameter::SmtpUtfEight);
     }
     if !message.bytes.is_ascii() {
-        if !server.supports_feature(Extension::EightBitMime) {
+        if !connection.offers(Extension::EightBitMime) {
             return Err(Fault::Unable("the mail server does not take 8-bit text (no 8BITMIME)".to_owned()));
         }
         parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
@@ -287,7 +289,7 @@ fn mail_parameters(
     Ok(parameters)
 }
 
-/// What EHLO says behind a keyword; lettre keeps neither SIZE nor DSN.
+/// What EHLO says behind a keyword; [`Connection::offers`] knows neither SIZE nor DSN.
 fn extension<'a>(hello: &'a Response, keyword: &str) -> Option<SplitAsciiWhitespace<'a>> {
     hello.message().skip(1).find_map(|line| {
         let mut words = line.split_ascii_whitespace();
@@ -302,15 +304,13 @@ fn size_limit(hello: &Response) -> Option<usize> {
 }
 
 /// From the 354 over the point of no return to the outcome.
-async fn hand_over(
-    connection: &mut AsyncSmtpConnection,
-    relay: &Relay,
-    message: &Outgoing,
-    journal: &dyn Journal,
-    stop: &Stop,
-) -> Ended {
+async fn hand_over(connection: &mut Connection, relay: &Relay, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Ended {
     if let Some(cause) = stop.cause() {
         return Ended::broken_off(Phase::Journal, cause);
+    }
+    // Before the record says that the message may go out: a reply that came with the 354 is no reply to the message.
+    if let Some(fault) = connection.unasked().await {
+        return Ended::failed(Phase::Data, &fault);
     }
     if let Err(refused) = journal.in_doubt().await {
         return Ended::broken_off(Phase::Journal, refused.into());
@@ -327,8 +327,9 @@ async fn hand_over(
             Ended { delivery: Delivery::Accepted { evidence: reply_evidence(&reply), peer: relay.peer.clone() }, in_step: true }
         }
         Err(fault) if !mark.place().handed_over => {
-            let fault = explanation(connection).await.unwrap_or(fault);
-            Ended { in_step: false, ..Ended::failed(Phase::Body, &fault) }
+            // A server that stops reading has often said why (452, 552); that waits in the connection.
+            let explanation = connection.unasked().await.filter(|said| matches!(said, Fault::Unasked(_)));
+            Ended::failed(Phase::Body, &explanation.unwrap_or(fault))
         }
         // RFC 5321 4.2.5: after a 4yz or 5yz the server must not deliver
         Err(fault @ Fault::Reply { code: 400.., .. }) => Ended::failed(Phase::FinalDot, &fault),
@@ -343,10 +344,8 @@ enum Sent {
     Stopped(Ended),
 }
 
-async fn send(connection: &mut AsyncSmtpConnection, message: &Outgoing, mark: &DotMark<'_>, stop: &Stop) -> Sent {
-    // The terminator begins with the line break that the stored bytes end with; with both, an empty line would be added.
-    let blocks = Blocks { rest: message.bytes.strip_suffix(b"\r\n").unwrap_or(&message.bytes), mark };
-    let mut work = pin!(connection.message_iter(blocks));
+async fn send(connection: &mut Connection, message: &Outgoing, mark: &DotMark<'_>, stop: &Stop) -> Sent {
+    let mut work = pin!(write(connection, &message.bytes, mark));
     loop {
         let now = mark.place();
         // The place changes only while `work` is polled. Coming back whenever it did keeps the
@@ -356,13 +355,14 @@ async fn send(connection: &mut AsyncSmtpConnection, message: &Outgoing, mark: &D
             Poll::Pending if mark.place() != now => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         });
+        // In this order: a reply that is there counts, though the time for it may have run out while the process was stopped.
         tokio::select! {
             biased;
             cause = stop.requested(), if !now.handed_over => {
                 return Sent::Stopped(Ended::broken_off(Phase::Body, cause));
             }
             result = moved_or_done => if let Some(result) = result {
-                return Sent::Answer(result.map_err(Fault::from));
+                return Sent::Answer(result);
             },
             () = stop.give_up.cancelled(), if now.handed_over => {
                 return Sent::Stopped(Ended::unconfirmed(
@@ -376,12 +376,28 @@ async fn send(connection: &mut AsyncSmtpConnection, message: &Outgoing, mark: &D
     }
 }
 
-/// A server that stops reading has often said why (452, 552); that reply waits in the connection.
-async fn explanation(connection: &mut AsyncSmtpConnection) -> Option<Fault> {
-    match timeout(EXPLANATION_LIMIT, connection.read_response()).await {
-        Ok(Err(error)) if error.status().is_some() => Some(error.into()),
-        _ => None,
+/// Writes the message in blocks, each with its own timer, and ends it.
+async fn write(connection: &mut Connection, message: &[u8], mark: &DotMark<'_>) -> Result<Response, Fault> {
+    // The terminator begins with the line break that the stored bytes end with; with both, an empty line would be added.
+    let message = stuffed(message.strip_suffix(b"\r\n").unwrap_or(message));
+    for block in message.chunks(BLOCK) {
+        mark.go_to(false, mark.limits.block);
+        connection.write(block).await?;
     }
+    fail_point::reach_blocking("before", "smtp final_dot");
+    connection.end(|| mark.go_to(true, mark.limits.final_dot)).await
+}
+
+/// A dot at the beginning of a line becomes two, so that no line of the message is the one that ends it (RFC 5321 4.5.2).
+fn stuffed(message: &[u8]) -> Vec<u8> {
+    let mut stuffed = Vec::with_capacity(message.len() + message.len() / 64);
+    for line in message.split_inclusive(|byte| *byte == b'\n') {
+        if line.starts_with(b".") {
+            stuffed.push(b'.');
+        }
+        stuffed.extend_from_slice(line);
+    }
+    stuffed
 }
 
 /// Where the hand-over stands.
@@ -395,7 +411,7 @@ struct Place {
     limit: Duration,
 }
 
-/// The place, written by [`Blocks`] and read around it.
+/// The place, written by [`write`] and read around it.
 struct DotMark<'a> {
     place: Mutex<Place>,
     limits: &'a Timeouts,
@@ -416,28 +432,12 @@ impl<'a> DotMark<'a> {
     }
 }
 
-/// The message in blocks, and the exact place of the point of no return.
-///
-/// `message_iter` writes and flushes one block before it asks for the next, and writes the
-/// terminator right after it got `None`. So the `None` is the last moment at which the terminator
-/// has certainly not been handed over.
-struct Blocks<'a> {
-    rest: &'a [u8],
-    mark: &'a DotMark<'a>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl<'a> Iterator for Blocks<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            fail_point::reach_blocking("before", "smtp final_dot");
-            self.mark.go_to(true, self.mark.limits.final_dot);
-            return None;
-        }
-        self.mark.go_to(false, self.mark.limits.block);
-        let (block, rest) = self.rest.split_at(BLOCK.min(self.rest.len()));
-        self.rest = rest;
-        Some(block)
+    #[test]
+    fn no_line_of_the_message_ends_it() {
+        assert_eq!(stuffed(b".\r\na.b\r\n..\r\n.\nx\r.y"), b"..\r\na.b\r\n...\r\n..\nx\r.y");
     }
 }

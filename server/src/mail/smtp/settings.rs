@@ -156,15 +156,7 @@ pub enum SettingsError {
     /// A time-out of nothing.
     #[error("The time-out {0} is 0 seconds, so no message could ever be sent. Give at least 1.")]
     ZeroTimeout(&'static str),
-    /// The extra CA file cannot be read or holds no certificate.
-    #[error("The certificate file {} cannot be used: {reason}.", path.display())]
-    ExtraCa {
-        /// The file named in the settings.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// TLS could not be set up on this machine.
+    /// TLS could not be set up on this machine, or the extra CA file cannot be used.
     #[error("TLS cannot be set up: {0}.")]
     Tls(String),
 }

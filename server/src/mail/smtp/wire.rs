@@ -1,72 +1,138 @@
-//! The clear-text part of a STARTTLS connection, read one byte at a time.
+//! The TCP connection below SMTP and below its TLS, read to the byte.
 //!
-//! lettre reads replies through a buffer that outlives the upgrade to TLS. Someone on the path
-//! could send replies in clear text right behind the server's `220` and have them taken for
-//! replies that came through TLS (the "STARTTLS response injection" class). Handing out one byte
-//! per read leaves everything behind the `220` in the socket, where the TLS handshake meets it and
-//! fails. A connection that stays plain is read the same way; its few hundred bytes cost nothing.
+//! Two questions must have an exact answer here: is there anything to read at this instant, and has anything of a reply come
+//! that is not whole yet? So every read asks the system itself, not what the runtime has been told so far: a process that was
+//! stopped (SIGSTOP) wakes up to time-outs that have elapsed and to a reply that lies in the socket, and the runtime learns of
+//! the time-outs first. And the frames of TLS (RFC 8446 5.1) are counted, because half a record is not handed up.
 
 use std::{
-    io,
-    net::SocketAddr,
+    io::{self, Read, Write},
+    net::{Shutdown, TcpStream},
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
-use lettre::transport::smtp::client::AsyncTokioStream;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, unix::AsyncFd};
 
-/// First byte of a TLS handshake record (RFC 8446 5.1). No SMTP command begins with it.
-const TLS_HANDSHAKE: u8 = 0x16;
-
-/// A TCP connection that begins in clear text and goes over to TLS.
+/// A connection whose reads are exact.
 #[derive(Debug)]
-pub(super) struct ClearThenTls {
-    tcp: TcpStream,
-    in_tls: bool,
+pub(super) struct Wire {
+    socket: AsyncFd<TcpStream>,
+    /// Where the records of TLS begin and end; `None` in clear text.
+    records: Option<Records>,
 }
 
-impl ClearThenTls {
-    pub(super) fn new(tcp: TcpStream) -> Self {
-        Self { tcp, in_tls: false }
+impl Wire {
+    pub(super) fn new(tcp: tokio::net::TcpStream) -> io::Result<Self> {
+        Ok(Self { socket: AsyncFd::new(tcp.into_std()?)?, records: None })
+    }
+
+    /// What comes from now on is TLS.
+    pub(super) fn in_tls(self) -> Self {
+        Self { records: Some(Records::default()), ..self }
+    }
+
+    /// Whether a TLS record has come in part.
+    pub(super) fn is_within_record(&self) -> bool {
+        self.records.as_ref().is_some_and(Records::is_within)
     }
 }
 
-impl AsyncTokioStream for ClearThenTls {
-    fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.tcp.peer_addr()
-    }
-}
-
-impl AsyncRead for ClearThenTls {
+impl AsyncRead for Wire {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.in_tls {
-            return Pin::new(&mut self.tcp).poll_read(cx, buf);
+        loop {
+            match self.socket.get_ref().read(buf.initialize_unfilled()) {
+                Ok(count) => {
+                    let from = buf.filled().len();
+                    buf.advance(count);
+                    if let Some(records) = &mut self.records {
+                        records.pass(&buf.filled()[from..]);
+                    }
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready!(self.socket.poll_read_ready(cx))?.clear_ready();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
         }
-        let mut byte = [0];
-        let mut one = ReadBuf::new(&mut byte);
-        ready!(Pin::new(&mut self.tcp).poll_read(cx, &mut one))?;
-        buf.put_slice(one.filled());
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            if let Ok(written) = ready!(self.socket.poll_write_ready(cx))?.try_io(|socket| socket.get_ref().write(bytes)) {
+                return Poll::Ready(written);
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.socket.get_ref().shutdown(Shutdown::Write))
+    }
 }
 
-impl AsyncWrite for ClearThenTls {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if bytes.first() == Some(&TLS_HANDSHAKE) {
-            self.in_tls = true;
+/// Follows the records of TLS: five bytes of which the last two are the length, and then so many.
+#[derive(Debug, Default)]
+struct Records {
+    /// How much of the head has come.
+    head: usize,
+    /// How much of the record is still to come, once the head is there.
+    left: usize,
+}
+
+const HEAD: usize = 5;
+
+impl Records {
+    fn pass(&mut self, mut bytes: &[u8]) {
+        while let Some((first, rest)) = bytes.split_first() {
+            if self.head < HEAD {
+                self.head += 1;
+                // The last two bytes of the head, the higher one first.
+                self.left = if self.head < HEAD - 1 { 0 } else { self.left << 8 | usize::from(*first) };
+                bytes = rest;
+            } else {
+                let count = self.left.min(bytes.len());
+                self.left -= count;
+                bytes = &bytes[count..];
+            }
+            if self.head == HEAD && self.left == 0 {
+                self.head = 0;
+            }
         }
-        Pin::new(&mut self.tcp).poll_write(cx, bytes)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_flush(cx)
+    fn is_within(&self) -> bool {
+        self.head > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two records, of 3 and of 300 bytes, and one that is empty.
+    fn records() -> Vec<u8> {
+        let record = |length: u16| [&[23, 3, 3][..], &length.to_be_bytes(), &vec![0xff; length.into()]].concat();
+        [record(3), record(300), record(0)].concat()
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_shutdown(cx)
+    #[test]
+    fn a_record_is_whole_with_its_last_byte() {
+        let ends = [8, 8 + 305, 8 + 305 + 5];
+        for step in [1, 2, 7, 1000] {
+            let (mut counted, mut passed) = (Records::default(), 0);
+            for piece in records().chunks(step) {
+                counted.pass(piece);
+                passed += piece.len();
+                assert_eq!(counted.is_within(), !ends.contains(&passed), "{step}: {passed}");
+            }
+        }
     }
 }

@@ -247,7 +247,7 @@ macro_rules! values {
 }
 
 values! {
-    Id: JobId => |id| id.0, UserId => |id| id.0, RequestKey => |key| key.0;
+    Id: JobId => |id| id.0, UserId => |id| id.0, RequestKey => |key| key.0, Uuid => |id| id;
     Number: i64 => |number| number, u32 => |number| number.into();
     Text: String => |text| text, &str => |text| text.to_owned(), Cow<'_, str> => |text| text.into_owned();
     Time: DateTime<Utc> => |time| time;
