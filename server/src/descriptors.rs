@@ -8,15 +8,12 @@ use rustix::{
     io::{Errno, dup},
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
-use std::{io, time::Duration};
-use tokio::time::sleep;
+use std::io;
 
 /// What is kept back for everything but the web server's connections.
 const KEPT_BACK: usize = 256;
 /// What one attempt outside may need at once: name look-up, connection, database.
 const NEEDED: usize = 8;
-/// The pause before the next look whether there are enough.
-const PAUSE: Duration = Duration::from_millis(250);
 
 /// Raises the limit of this process as far as it may by itself, and returns it.
 pub fn raise_limit() -> usize {
@@ -35,20 +32,8 @@ pub fn for_connections(limit: usize) -> usize {
     limit.saturating_sub(KEPT_BACK).max(limit / 2)
 }
 
-/// Waits until there are enough descriptors for an attempt outside. Dropping it is harmless.
-pub async fn available() {
-    let mut told = false;
-    while are_short() {
-        if !told {
-            tracing::warn!("too many files are open; an attempt waits until there are fewer");
-            told = true;
-        }
-        sleep(PAUSE).await;
-    }
-}
-
-/// Whether another few could not be opened just now.
-fn are_short() -> bool {
+/// Whether there are too few for an attempt outside just now.
+pub fn are_short() -> bool {
     let spare: Result<Vec<OwnedFd>, Errno> = (0..NEEDED).map(|_| dup(io::stderr())).collect();
     matches!(spare, Err(Errno::MFILE | Errno::NFILE))
 }

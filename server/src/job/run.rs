@@ -105,7 +105,15 @@ impl Work {
     /// A checkpoint before something that opens files or connections: where this process has no more of them, it waits, since
     /// what cannot even begin must not count as an attempt that failed.
     pub async fn ready(&self) -> Result<(), StepError> {
-        self.unless_stopped(descriptors::available()).await
+        self.check()?;
+        if !descriptors::are_short() {
+            return Ok(());
+        }
+        tracing::warn!(job = %self.claim.id, "too many files are open; job {} waits until there are fewer", self.claim.id);
+        while descriptors::are_short() {
+            self.pause(AGAIN).await?;
+        }
+        Ok(())
     }
 
     /// Opens a change of the job's record, which the progress goes with.

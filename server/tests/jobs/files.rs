@@ -7,7 +7,7 @@ use server::{
     store::NewUpload,
 };
 use sha2::{Digest, Sha256};
-use tokio::time::{Duration, Instant};
+use tokio::time::Duration;
 
 use crate::support::{
     instance::Instance,

@@ -1,8 +1,6 @@
 //! A cancel in the middle of a call: the signal that each transport has for it, and nothing else; what the record says; and that
 //! nothing is left behind.
 
-use std::time::{Duration, Instant};
-
 use app::contract::{Phase, headline};
 use serde_json::json;
 use server::{id::JobId, mcp::client::ServerSource, store::CallState};
@@ -100,7 +98,6 @@ async fn a_program_that_obeys_nothing_is_killed_with_all_that_it_has_started() {
     let grandchild = server.until(|event| event["kind"] == "grandchild").await;
     cancel(&instance, id).await;
     instance.wait_for_end(id).await;
-    println!("cancel to the end of the job with a program that obeys nothing: {:?}", begun.elapsed());
     server.gone(&grandchild).await;
     assert!(!is_alive(grandchild["child"].as_u64().unwrap()));
     worker.stop().await;

@@ -1,9 +1,9 @@
 //! A Cancel at the moments that are no fail point: while queued, in the hold, in a back-off, twice, from another device.
 
-use std::{io::Write, time::Duration};
+use std::io::Write;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::world::{Act, Channel, People, TWO, World};
 use crate::support::{
