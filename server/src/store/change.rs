@@ -16,7 +16,6 @@ use super::{
 };
 use crate::{
     bus::JobChanged,
-    clock::SharedClock,
     fail_point::{self, Commit},
     id::{JobId, UserId},
     job::{Hold, Spec},
@@ -47,7 +46,6 @@ pub struct JobTx {
     decisions: Vec<(u32, Decision)>,
     /// Jobs that are made in the same transaction.
     pub(super) new_jobs: Vec<JobChanged>,
-    clock: SharedClock,
     announcer: Announcer,
 }
 
@@ -78,7 +76,6 @@ impl Store {
             notes: Vec::new(),
             decisions: Vec::new(),
             new_jobs: Vec::new(),
-            clock: self.clock.clone(),
             announcer: self.announcer.clone(),
         }
     }

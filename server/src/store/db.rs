@@ -11,7 +11,6 @@ mod postgres;
 use super::StoreError;
 use crate::{bus::JobChanged, id::JobId};
 pub(super) use batch::{Batch, Value};
-use chrono::{DateTime, Utc};
 pub(super) use lock::Lock;
 use postgres::PgTx;
 pub(super) use postgres::{Borrowed, CHANNEL, bounded, listen};

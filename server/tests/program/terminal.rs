@@ -1,6 +1,10 @@
 //! `recount report` at a terminal that is left: by signals, by whoever read what it prints, and by an order that is given again.
 
-use std::{io::pipe, process::Stdio, sync::mpsc::Receiver};
+use std::{
+    io::{BufRead, BufReader, pipe},
+    process::Stdio,
+    sync::{Arc, mpsc::Receiver},
+};
 
 use chrono::{TimeDelta, Timelike};
 use serde_json::json;
