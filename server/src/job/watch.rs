@@ -3,7 +3,7 @@
 
 use crate::{
     bus::may_have_to_stop,
-    store::{Claim, Heartbeat, Store, StoreError, complain},
+    store::{Claim, Heartbeat, Store, StoreError, complain, waiting_at_most},
 };
 use chrono::TimeDelta;
 use std::time::Duration;
@@ -48,8 +48,13 @@ async fn shut_down(halt: &Halt) {
     halt.stop.cancel();
 }
 
-/// Prolongs the lease. Once that has failed for as long as a lease lasts, another worker may have the job, whatever is the
-/// matter with the database.
+/// How long a heartbeat waits for others who write, at least: for a third of the lease where that is longer.
+const ANSWER: Duration = Duration::from_millis(500);
+/// The pause before a heartbeat is tried again that the database has refused.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Prolongs the lease. Once the database could not be reached for as long as a lease lasts, another worker may have the job. One
+/// that refuses, refuses everybody: then nobody has it, and the work waits.
 async fn keep_alive(store: &Store, claim: &Claim, lease: TimeDelta, halt: &Halt) {
     let lasts = lease.to_std().unwrap_or(LOOK);
     let mut beat = interval_at(Instant::now() + lasts / 3, lasts / 3);
@@ -58,10 +63,16 @@ async fn keep_alive(store: &Store, claim: &Claim, lease: TimeDelta, halt: &Halt)
     loop {
         beat.tick().await;
         let asked_at = Instant::now();
-        match timeout_at(held_until, store.heartbeat(claim.id, claim.epoch, lease)).await {
+        let asking = waiting_at_most((lasts / 3).max(ANSWER), store.heartbeat(claim.id, claim.epoch, lease));
+        match timeout_at(held_until, asking).await {
             Ok(seen) => {
-                if seen.is_ok() {
-                    held_until = asked_at + lasts;
+                match seen.as_ref().map_err(StoreError::trouble) {
+                    Ok(_) => held_until = asked_at + lasts,
+                    Err(Some(trouble)) if trouble.is_everybodys() => {
+                        held_until = Instant::now() + lasts;
+                        beat.reset_after(AGAIN.min(lasts / 3));
+                    }
+                    Err(_) => {}
                 }
                 heed(seen, claim, halt);
             }
