@@ -91,13 +91,13 @@ impl DataFolder {
 
     /// Fails where there is no database: whoever mistypes `--data` must not be answered from a new one.
     pub fn has_database(&self) -> anyhow::Result<()> {
-        match missing(&self.database(&self.settings()?)?)? {
+        let place = self.database(&self.settings()?)?;
+        match missing(&place)? {
             None => Ok(()),
-            Some(file) => bail!(
-                "There is no database in {}: {} is missing. Choose the data folder with --data.",
-                self.path.display(),
-                file.display()
-            ),
+            Some(file) if file.parent() == Some(&self.path) => {
+                bail!("There is no database in {}. Choose the data folder with --data.", self.path.display())
+            }
+            Some(file) => bail!("The database {} cannot be opened: there is no such file.", file.display()),
         }
     }
 

@@ -348,7 +348,8 @@ impl Db {
     /// Closes every connection; open transactions end first.
     pub async fn close(&self) {
         match self {
-            Self::Sqlite { reader, writer, .. } => {
+            Self::Sqlite { reader, writer, file } => {
+                file.close();
                 reader.close().await;
                 writer.close().await;
             }

@@ -47,8 +47,11 @@ impl Way {
             (Self::ReadOnly, Raw::Sqlite(_)) => {
                 return on_writers(stores, if on { "pragma query_only = on" } else { "pragma query_only = off" }).await;
             }
-            // The file may not grow, which belongs to a connection as well.
+            // The file may not grow, which belongs to a connection as well; and nothing in it is free.
             (Self::NearlyFull, Raw::Sqlite(_)) => {
+                if on {
+                    raw.run("create table filler (x blob); insert into filler values (zeroblob(4000000))").await;
+                }
                 return on_writers(stores, if on { "pragma max_page_count = 1" } else { "pragma max_page_count = 1000000" }).await;
             }
             (Self::ReadOnly, Raw::Postgres(_)) => format!(

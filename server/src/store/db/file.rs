@@ -19,7 +19,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -43,6 +43,8 @@ struct Files {
     database: Identity,
     /// The file with the latest changes, which SQLite keeps beside it. `None` on file systems where it works without.
     wal: Option<(PathBuf, Identity)>,
+    /// With the last connection the files beside it go.
+    is_closed: AtomicBool,
     /// The most bytes that it has been seen to have: nothing that Recount does makes it shorter.
     size: AtomicU64,
 }
@@ -68,10 +70,8 @@ impl OpenFile {
         let database = fs::metadata(path)?;
         let wal = fs::metadata(&wal).ok().map(|metadata| (PathBuf::from(wal), Identity::from(&metadata)));
         let (path, size) = (path.to_owned(), database.len().into());
-        Ok(Self {
-            files: Arc::new(Files { path, database: (&database).into(), wal, size }),
-            keep_free: u64::from(KEEP_FREE_MB) * 1_000_000,
-        })
+        let files = Files { path, database: (&database).into(), wal, is_closed: false.into(), size };
+        Ok(Self { files: Arc::new(files), keep_free: u64::from(KEEP_FREE_MB) * 1_000_000 })
     }
 
     /// Takes no new orders while there is less room than this, in bytes.
@@ -79,9 +79,17 @@ impl OpenFile {
         self.keep_free = bytes;
     }
 
+    /// From now on it is closed.
+    pub fn close(&self) {
+        self.files.is_closed.store(true, Relaxed);
+    }
+
     /// Whether the file that is open is still the one at its path, and as long as it was.
     pub fn is_in_place(&self) -> Result<(), sqlx::Error> {
-        let Files { path, database, wal, size } = &*self.files;
+        let Files { path, database, wal, is_closed, size } = &*self.files;
+        if is_closed.load(Relaxed) {
+            return Err(sqlx::Error::PoolClosed);
+        }
         let now = metadata(path)?;
         if Identity::from(&now) != *database || now.len() < size.fetch_max(now.len(), Relaxed) {
             return Err(Trouble::Replaced.into());
