@@ -3,11 +3,11 @@
 
 use crate::{
     bus::may_have_to_stop,
-    store::{Claim, Heartbeat, Store, StoreError, complain, waiting_at_most},
+    store::{Claim, Heartbeat, Store, StoreError, complain},
 };
 use chrono::TimeDelta;
 use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 /// How a claim's work is told to stop.
@@ -48,13 +48,11 @@ async fn shut_down(halt: &Halt) {
     halt.stop.cancel();
 }
 
-/// How long a heartbeat waits for others who write, at least: for a third of the lease where that is longer.
-const ANSWER: Duration = Duration::from_millis(500);
-/// The pause before a heartbeat is tried again that the database has refused.
+/// The pause before a heartbeat is tried again that the database could not take, and how long it has to answer at least.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Prolongs the lease. Once the database could not be reached for as long as a lease lasts, another worker may have the job. One
-/// that refuses, refuses everybody: then nobody has it, and the work waits.
+/// Prolongs the lease. Where that has failed for as long as a lease lasts, another worker may have the job. As long as the record
+/// can be read and says otherwise, the work goes on, or waits: a database that takes no changes lets nobody else have it either.
 async fn keep_alive(store: &Store, claim: &Claim, lease: TimeDelta, halt: &Halt) {
     let lasts = lease.to_std().unwrap_or(LOOK);
     let mut beat = interval_at(Instant::now() + lasts / 3, lasts / 3);
@@ -63,20 +61,19 @@ async fn keep_alive(store: &Store, claim: &Claim, lease: TimeDelta, halt: &Halt)
     loop {
         beat.tick().await;
         let asked_at = Instant::now();
-        let asking = waiting_at_most((lasts / 3).max(ANSWER), store.heartbeat(claim.id, claim.epoch, lease));
-        match timeout_at(held_until, asking).await {
+        match timeout_at(held_until, store.heartbeat(claim.id, claim.epoch, lease)).await {
             Ok(seen) => {
-                match seen.as_ref().map_err(StoreError::trouble) {
-                    Ok(_) => held_until = asked_at + lasts,
-                    Err(Some(trouble)) if trouble.is_everybodys() => {
-                        held_until = Instant::now() + lasts;
-                        beat.reset_after(AGAIN.min(lasts / 3));
-                    }
-                    Err(_) => {}
+                if seen.is_ok() {
+                    held_until = asked_at + lasts;
+                } else {
+                    beat.reset_after(AGAIN.min(lasts / 3));
                 }
                 heed(seen, claim, halt);
             }
-            Err(_) => halt.stop.cancel(),
+            Err(_) => match timeout(AGAIN.max(lasts / 3), store.look(claim.id, claim.epoch)).await {
+                Ok(Ok(Heartbeat::GoOn)) => held_until = Instant::now() + lasts,
+                _ => halt.stop.cancel(),
+            },
         }
     }
 }

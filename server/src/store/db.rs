@@ -16,6 +16,7 @@ pub(super) use batch::{Batch, Value};
 use chrono::{DateTime, Utc};
 pub use file::KEEP_FREE_MB;
 use file::OpenFile;
+pub(super) use file::existing;
 pub(super) use lock::Lock;
 use patience::patiently;
 pub use patience::waiting_at_most;
@@ -207,10 +208,12 @@ impl Db {
             .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }));
         let writer = writer.connect_with(options.clone()).await?;
         migrator(SQLITE_MIGRATIONS).run_direct(None, &mut *writer.acquire().await?, false).await?;
-        file::make_no_other(&writer, &options);
+        // Connections that are made later find the file, and never make another one.
+        let options = options.create_if_missing(false);
+        writer.set_connect_options(options.clone());
         let file = OpenFile::at(path).map_err(sqlx::Error::Io)?;
         // Readers wait for nobody but those who keep the whole file to themselves, and whoever asks waits for an answer.
-        let reading = options.create_if_missing(false).read_only(true).busy_timeout(Duration::from_secs(2));
+        let reading = options.read_only(true).busy_timeout(Duration::from_secs(2));
         let reader = lasting().max_connections(8).connect_with(reading).await?;
         Ok(Self::Sqlite { reader, writer, file })
     }

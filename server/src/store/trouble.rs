@@ -62,11 +62,6 @@ impl Trouble {
         !matches!(self, Self::Replaced | Self::Damaged)
     }
 
-    /// Whether others who use the same database meet it as well, so that they can have changed nothing meanwhile.
-    pub fn is_everybodys(self) -> bool {
-        !matches!(self, Self::Down | Self::Slow)
-    }
-
     pub(super) fn of(error: &sqlx::Error) -> Option<Self> {
         match error {
             sqlx::Error::Io(error) => Some(error.get_ref().and_then(|error| error.downcast_ref()).copied().unwrap_or(Self::Down)),

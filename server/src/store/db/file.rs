@@ -7,10 +7,7 @@
 
 use crate::store::{PlaceError, Trouble};
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
-use sqlx::{
-    Connection, SqliteConnection,
-    sqlite::{SqliteConnectOptions, SqlitePool},
-};
+use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use std::{
     ffi::OsString,
     fs::{self, Metadata},
@@ -32,13 +29,13 @@ pub const KEEP_FREE_MB: u32 = 16;
 /// The files of an open database.
 #[derive(Debug, Clone)]
 pub struct OpenFile {
-    files: Arc<Files>,
+    files: Arc<Opened>,
     /// In bytes.
     keep_free: u64,
 }
 
 #[derive(Debug)]
-struct Files {
+struct Opened {
     path: PathBuf,
     database: Identity,
     /// The file with the latest changes, which SQLite keeps beside it. `None` on file systems where it works without.
@@ -70,7 +67,7 @@ impl OpenFile {
         let database = fs::metadata(path)?;
         let wal = fs::metadata(&wal).ok().map(|metadata| (PathBuf::from(wal), Identity::from(&metadata)));
         let (path, size) = (path.to_owned(), database.len().into());
-        let files = Files { path, database: (&database).into(), wal, is_closed: false.into(), size };
+        let files = Opened { path, database: (&database).into(), wal, is_closed: false.into(), size };
         Ok(Self { files: Arc::new(files), keep_free: u64::from(KEEP_FREE_MB) * 1_000_000 })
     }
 
@@ -86,7 +83,7 @@ impl OpenFile {
 
     /// Whether the file that is open is still the one at its path, and as long as it was.
     pub fn is_in_place(&self) -> Result<(), sqlx::Error> {
-        let Files { path, database, wal, is_closed, size } = &*self.files;
+        let Opened { path, database, wal, is_closed, size } = &*self.files;
         if is_closed.load(Relaxed) {
             return Err(sqlx::Error::PoolClosed);
         }
@@ -123,8 +120,8 @@ fn metadata(path: &Path) -> Result<Metadata, sqlx::Error> {
     })
 }
 
-/// A look at what is there does not change it.
-fn existing(path: &Path) -> SqliteConnectOptions {
+/// For a look at a file that changes nothing about it.
+pub fn existing(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).create_if_missing(false).busy_timeout(Duration::from_secs(10))
 }
 
@@ -161,9 +158,4 @@ pub fn read_only_folder(path: &Path) -> Option<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_closed = |path: &Path| path.exists() && access(path, Access::WRITE_OK).is_err();
     (is_closed(folder) || is_closed(path)).then(|| folder.to_owned())
-}
-
-/// Lets connections that are made later find the file, and never make another one.
-pub fn make_no_other(pool: &SqlitePool, options: &SqliteConnectOptions) {
-    pool.set_connect_options(options.clone().create_if_missing(false));
 }
