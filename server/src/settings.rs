@@ -13,6 +13,7 @@ use crate::{
         smtp::{Secret, Smtp, SmtpSettings},
     },
     source::setting::SourceSetting,
+    store::KEEP_FREE_MB,
     summarizer::{ExtractiveSummarizer, Identity, ModelSettings, ModelSummarizer, Provider, SummarizeError, Summarizer},
 };
 use anyhow::{Context, bail};
@@ -29,7 +30,7 @@ use std::{
 pub const FILE: &str = "recount.toml";
 
 /// All settings; every one has a default.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// The data folder that they were read from; empty where they came from nowhere.
@@ -39,6 +40,8 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// `postgres://…` or the path of an SQLite file; without it the database is a file in the data folder.
     pub database: Option<String>,
+    /// No new orders are taken while the disk of a database file has fewer megabytes (1,000,000 bytes) free.
+    pub keep_free_mb: u32,
     /// Folders and MCP servers that reports may be made from.
     pub sources: Vec<SourceSetting>,
     pub mail: MailSettings,
@@ -50,6 +53,24 @@ pub struct Settings {
     pub worker: WorkerSettings,
     pub server: ServerSettings,
     pub history: HistorySettings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            folder: PathBuf::new(),
+            public_url: None,
+            database: None,
+            keep_free_mb: KEEP_FREE_MB,
+            sources: Vec::new(),
+            mail: MailSettings::default(),
+            model: None,
+            uploads: UploadSettings::default(),
+            files: None,
+            worker: WorkerSettings::default(),
+            history: HistorySettings::default(),
+        }
+    }
 }
 
 /// How messages leave.

@@ -128,10 +128,12 @@ mod trouble {
     //! A database that is down, full or read-only: what people and programs are told, and that work goes on afterwards.
 
     mod characters;
+    mod file;
     mod mcp;
     mod program;
     mod proxy;
     mod site;
+    mod waiting;
 }
 
 mod mcp {

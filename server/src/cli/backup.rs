@@ -144,6 +144,7 @@ impl Restore {
 impl SetAside {
     /// Sets aside what is open in a database that was restored by other means.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
+        self.data.has_database()?;
         let _alone = InUse::alone(&self.data.path)?;
         let store = open_store(&self.data, &self.data.settings()?).await?;
         print_waiting(store.set_aside_open_jobs().await?);

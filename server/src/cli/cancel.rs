@@ -21,6 +21,7 @@ impl Cancel {
         let Ok(id) = self.id.parse::<JobId>() else {
             bail!("\"{}\" is not the id of a job. It looks like 0192f3c4-7d1e-7a55-8000-000000000000.", self.id);
         };
+        self.data.has_database()?;
         let store = open_store(&self.data, &self.data.settings()?).await?;
         let Some((answer, record)) = store.cancel_job(id, "the command line").await? else {
             bail!("There is no job {id} in {}.", self.data.path.display());

@@ -33,6 +33,7 @@ impl Mcp {
     /// Serves until the end of the input, SIGTERM, SIGHUP or Ctrl-C. Jobs under way are then handed back, never lost.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::catch()?;
+        self.data.has_database()?;
         let _in_use = InUse::together(&self.data.path)?;
         let settings = self.data.settings()?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| "http://127.0.0.1:3000".into());

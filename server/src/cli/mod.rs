@@ -18,14 +18,14 @@ use crate::{
     clock::{SharedClock, SystemClock},
     desk::{AllowedSource, Desk, with_ids},
     job::{FILE_PAUSES, MAIL_PAUSES, Services},
-    settings::Settings,
+    settings::{FILE, Settings},
     store::{Place, Store},
 };
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::{Parser, Subcommand};
 use std::{
-    fs::DirBuilder,
-    io::IsTerminal,
+    fs::{self, DirBuilder, DirEntry},
+    io::{self, IsTerminal},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -95,6 +95,26 @@ impl DataFolder {
             None => Ok(Place::Sqlite(self.path.join(DATABASE))),
         }
     }
+
+    /// Fails where there is no database: whoever mistypes `--data` must not be answered from a new one.
+    pub fn has_database(&self) -> anyhow::Result<()> {
+        let place = self.database(&self.settings()?)?;
+        match missing(&place)? {
+            None => Ok(()),
+            Some(file) if file.parent() == Some(&self.path) => {
+                bail!("There is no database in {}. Choose the data folder with --data.", self.path.display())
+            }
+            Some(file) => bail!("The database {} cannot be opened: there is no such file.", file.display()),
+        }
+    }
+
+    /// Fails where there is no database, although the folder has something in it: it may be a wrong one.
+    pub fn has_database_or_nothing(&self) -> anyhow::Result<()> {
+        let is_other = |entry: io::Result<DirEntry>| entry.is_ok_and(|entry| entry.file_name() != FILE);
+        // Where it cannot be read, the opening tells why.
+        let has_others = fs::read_dir(&self.path).is_ok_and(|mut entries| entries.any(is_other));
+        if has_others { self.has_database() } else { Ok(()) }
+    }
 }
 
 impl Cli {
@@ -152,7 +172,7 @@ const LOG: &str = "info,sqlx_core::pool=error,sqlx::postgres::notice=warn,rmcp=o
 /// Logs to standard error; `RECOUNT_LOG` chooses what, in the syntax of `tracing-subscriber`.
 fn log(default: &str) {
     let filter = EnvFilter::try_from_env("RECOUNT_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    let stderr = std::io::stderr;
+    let stderr = io::stderr;
     // Internal errors are those of writing to standard error, told there by a macro that panics.
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(stderr().is_terminal()).log_internal_errors(false);
     // A second subscriber is refused in tests that run several commands; the first one then stays.
@@ -162,6 +182,14 @@ fn log(default: &str) {
 /// The database's file in the data folder, unless it is somewhere else.
 const DATABASE: &str = "recount.sqlite3";
 
+/// The file of a database that is missing.
+fn missing(place: &Place) -> io::Result<Option<&Path>> {
+    match place {
+        Place::Sqlite(file) => Ok((!file.try_exists()?).then_some(file)),
+        Place::Postgres(_) => Ok(None),
+    }
+}
+
 /// Makes the data folder where it is missing.
 fn make_folder(data: &Path) -> anyhow::Result<()> {
     // Documents and messages are in it: nobody else on the machine needs to read them.
@@ -169,17 +197,22 @@ fn make_folder(data: &Path) -> anyhow::Result<()> {
     made.with_context(|| format!("the data folder {} cannot be made", data.display()))
 }
 
-/// Makes the data folder and opens the database; uploads in a file store are out of reach with it. So a Cancel, say, depends on
+/// Makes the data folder and the database where they are missing, says so, and opens it; uploads in a file store are out of reach with it. So a Cancel, say, depends on
 /// no other service.
 pub async fn open_store(data: &DataFolder, settings: &Settings) -> anyhow::Result<Store> {
     make_folder(&data.path)?;
     let place = data.database(settings)?;
+    let is_new = missing(&place).is_ok_and(|file| file.is_some());
     let clock: SharedClock = Arc::new(SystemClock);
     let sender = settings.sender()?;
     // Its text tells all that its sources would tell again.
-    Store::open(&place, clock, sender.email.domain())
+    let store = Store::open(&place, clock, sender.email.domain())
         .await
-        .map_err(|error| anyhow!("the database {place} cannot be opened: {error}"))
+        .map_err(|error| anyhow!("the database {place} cannot be opened: {error}"))?;
+    if is_new {
+        eprintln!("recount: there was no database in {}; {place} is a new one", data.path.display());
+    }
+    Ok(store.keeping_free(u64::from(settings.keep_free_mb) * 1_000_000))
 }
 
 /// Opens everything that a desk needs.

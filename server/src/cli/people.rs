@@ -67,6 +67,7 @@ impl UserCommand {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let Self::Add(options) = self;
+        options.data.has_database_or_nothing()?;
         let store = open_store(&options.data, &options.data.settings()?).await?;
         add_user(&store, &options, password_from_stdin()?, &mut std::io::stdout()).await?;
         Ok(ExitCode::SUCCESS)
@@ -77,6 +78,7 @@ impl TokenCommand {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let Self::Create(options) = self;
+        options.data.has_database()?;
         let store = open_store(&options.data, &options.data.settings()?).await?;
         create_token(&store, &options, &mut std::io::stdout()).await?;
         Ok(ExitCode::SUCCESS)

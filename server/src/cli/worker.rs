@@ -17,6 +17,7 @@ impl Worker {
     /// Works until SIGTERM, SIGHUP or Ctrl-C. Jobs under way are then finished or handed back, never lost.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::catch()?;
+        self.data.has_database()?;
         let _in_use = InUse::together(&self.data.path)?;
         let settings = self.data.settings()?;
         let Some(public_url) = settings.public_url.clone() else {

@@ -62,6 +62,7 @@ pub(crate) fn told(error: &StoreError) -> AppError {
         return AppError::Unavailable(format!("Not possible just now: {}. Try again in a few minutes.", trouble.in_words()));
     }
     match error.trouble() {
+        Some(trouble) if !trouble.may_pass() => AppError::Unavailable(trouble.sentence().into()),
         Some(trouble) => AppError::Unavailable(format!(
             "{} Nothing that was recorded is lost, and work goes on by itself afterwards. Try again in a moment.",
             trouble.sentence()

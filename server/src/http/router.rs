@@ -9,19 +9,19 @@ use super::{
     security::{Https, csrf, security_headers},
     session::{session, within_scopes},
 };
-use crate::{api, mcp};
+use crate::{api, mcp, store::waiting_at_most};
 use app::{App, model::Viewer, ports::Pages, shell};
 use axum::{
     Router,
-    extract::{DefaultBodyLimit, State},
+    extract::{DefaultBodyLimit, Request, State},
     http::{StatusCode, request::Parts},
-    middleware::{from_fn, from_fn_with_state},
-    response::IntoResponse,
+    middleware::{Next, from_fn, from_fn_with_state},
+    response::{IntoResponse, Response},
     routing::get,
 };
 use leptos::{nonce::Nonce, prelude::provide_context, prelude::use_context};
 use leptos_axum::{LeptosRoutes, generate_route_list};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tower_http::{
     catch_panic::CatchPanicLayer, compression::CompressionLayer, timeout::RequestBodyTimeoutLayer, trace::TraceLayer,
 };
@@ -68,6 +68,7 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
         .layer(from_fn(in_words))
         .merge(assets::routes())
         .merge(mcp::server::http::routes(&state, public_url))
+        .layer(from_fn(answered_in_time))
         .route("/healthz", get(StatusCode::NO_CONTENT))
         .route("/readyz", get(ready))
         .layer(from_fn_with_state(https, security_headers))
@@ -78,6 +79,14 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
         .layer(TraceLayer::new_for_http().on_failure(()))
         .with_state(state);
     Ok(app)
+}
+
+/// How long a request may wait for others to have written: the pages give a Cancel up after five seconds.
+const TO_WRITE: Duration = Duration::from_secs(3);
+
+/// Whoever asks is told in time that the database is too busy.
+async fn answered_in_time(request: Request, next: Next) -> Response {
+    waiting_at_most(TO_WRITE, next.run(request)).await
 }
 
 /// Scheme, host and port of an address.

@@ -10,7 +10,7 @@ use crate::{
     id::JobId,
     store::{Claim, JobTx, StoreError, complain},
 };
-use app::contract::{Effect, EffectKind, Outcome, Phase, Refusal, StepKind, Verdict};
+use app::contract::{Effect, EffectKind, Epoch, Job, NotDone, Outcome, Phase, Refusal, StepKind, Verdict};
 use chrono::TimeDelta;
 use std::{
     panic::resume_unwind,
@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Progress is written by itself at most this often: each time is a commit.
 const PROGRESS_EVERY: Duration = Duration::from_millis(150);
-/// The pause before evidence is written again that the database could not take.
+/// The pause before the database is tried again that was in trouble.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Why a step did not end with its result.
@@ -124,6 +124,45 @@ impl Work {
         Ok(change)
     }
 
+    /// Opens a change in the middle of `step`; `None` if this claim has ended the step already, and only the answer to that
+    /// commit was lost.
+    pub async fn change_in(&self, step: StepKind) -> Result<Option<JobTx>, StepError> {
+        let change = self.change().await?;
+        change.job.may_go_on(self.claim.epoch)?;
+        Ok((change.job.current_step() == Some(step)).then_some(change))
+    }
+
+    /// Does something with the database, again and again while that is in trouble, until the work must stop: a database that
+    /// refuses is no reason to do anything else again, or to give up. `act` must bear that it was done the last time.
+    pub async fn patiently<T, F>(&self, act: impl Fn() -> F) -> Result<T, StepError>
+    where
+        F: Future<Output = Result<T, StepError>>,
+    {
+        loop {
+            match act().await {
+                Err(StepError::Store(error)) if error.trouble().is_some() => self.wait_for_database(&error).await?,
+                done => return done,
+            }
+        }
+    }
+
+    async fn wait_for_database(&self, error: &StoreError) -> Result<(), StepError> {
+        complain(format_args!("job {} waits for the database", self.claim.id), error);
+        self.unless_stopped(sleep(AGAIN)).await
+    }
+
+    /// The step to go on with after the database was in trouble, in the middle of one or at the commit that ended it.
+    async fn pick_up(&self) -> Result<StepKind, StepError> {
+        let mut change = self.change().await?;
+        change.job.may_go_on(self.claim.epoch)?;
+        drop_unbegun(&mut change.job, self.claim.epoch)?;
+        change.leave_calls(self.claim.epoch).await?;
+        let step = change.job.current_step();
+        // Also where nothing differs: whether the database takes changes again is seen by that.
+        change.commit().await?;
+        step.ok_or(StepError::Stopped)
+    }
+
     fn carry_progress(&self, change: &mut JobTx) {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         reported.written = Instant::now();
@@ -219,6 +258,20 @@ impl Work {
     }
 }
 
+/// Accounts for what was to begin when the database fell into trouble: its beginning was committed, the answer to that was lost,
+/// and so it never became an act. Nothing else of this claim may be under way.
+pub fn drop_unbegun(job: &mut Job, epoch: Epoch) -> Result<(), Refusal> {
+    let is_unbegun = |effect: &&Effect| effect.epoch == epoch && effect.outcome == Outcome::InFlight;
+    let unbegun: Vec<(u32, EffectKind)> =
+        job.effects.iter().filter(is_unbegun).map(|effect| (effect.number, effect.kind)).collect();
+    for (number, kind) in unbegun {
+        let why = if kind == EffectKind::Email { NotDone::Unreached } else { NotDone::BrokenOff };
+        let evidence = "the database did not answer when this was to begin, and so it did not";
+        job.settle(epoch, number, Verdict::NotDone(why, evidence.into()))?;
+    }
+    Ok(())
+}
+
 /// Whether the record says so already.
 fn is_written(effect: &Effect, verdict: &Verdict) -> bool {
     let (outcome, not_done, evidence) = match verdict {
@@ -279,13 +332,27 @@ pub async fn run_claim(services: Arc<Services>, claim: Claim, lease: TimeDelta, 
 async fn run_to_the_end(work: Work) {
     let result = run_steps(&work).await;
     if let Err(error) = conclude(&work, result).await {
-        // Nothing more can be written; the lease expires and recovery accounts for the job.
+        // Nothing more can be written before the process ends; the lease expires and recovery accounts for the job.
         complain(format_args!("job {} could not be concluded", work.claim.id), &error);
     }
 }
 
+/// Goes on with the step that it was at whenever the database was in trouble.
 async fn run_steps(work: &Work) -> Result<(), StepError> {
-    for kind in StepKind::ALL.iter().copied().filter(|kind| *kind >= work.claim.step) {
+    let mut first = work.claim.step;
+    loop {
+        match run_from(work, first).await {
+            Err(StepError::Store(error)) if error.trouble().is_some() && !work.halt.give_up.is_cancelled() => {
+                work.wait_for_database(&error).await?;
+                first = work.patiently(|| work.pick_up()).await?;
+            }
+            ended => return ended,
+        }
+    }
+}
+
+async fn run_from(work: &Work, first: StepKind) -> Result<(), StepError> {
+    for kind in StepKind::ALL.iter().copied().filter(|kind| *kind >= first) {
         work.check()?;
         match kind {
             StepKind::Collect => collect::run(work).await?,
@@ -306,18 +373,37 @@ async fn conclude(work: &Work, result: Result<(), StepError>) -> Result<(), Stor
         Ok(()) => return Ok(()),
         Err(StepError::Failed(reason)) => Some(reason),
         Err(StepError::Stopped) => None,
-        // The database cannot be asked. The lease expires, and recovery counts this claim, so that trouble does not go on for ever.
+        // There was no more time to wait for the database, or it says no to what the program asks: the lease expires, and recovery
+        // counts this claim, so that this does not go on for ever.
         Err(StepError::Store(error @ StoreError::Driver(_))) => return Err(error),
         Err(StepError::Store(error)) => {
             tracing::error!(job = %work.claim.id, %error, "a step failed");
             Some("Something went wrong on our side. It has been written to the server's log.".into())
         }
     };
+    loop {
+        match write_end(work, reason.as_deref()).await {
+            // The lease is kept alive meanwhile where that can be written, and nobody can recover the job where it cannot.
+            Err(error) if error.trouble().is_some() => {
+                complain(format_args!("the end of a claim of job {} could not be written; trying again", work.claim.id), &error);
+                if work.halt.give_up.run_until_cancelled(sleep(AGAIN)).await.is_none() {
+                    return Err(error);
+                }
+            }
+            written => return written,
+        }
+    }
+}
+
+async fn write_end(work: &Work, reason: Option<&str>) -> Result<(), StoreError> {
     let (id, epoch): (JobId, _) = (work.claim.id, work.claim.epoch);
     let Some(mut change) = work.services.store.change_job(id).await? else { return Ok(()) };
+    if change.job.leased && change.job.epoch == epoch {
+        drop_unbegun(&mut change.job, epoch)?;
+    }
     let refused = match (change.job.phase, reason) {
         (Phase::Stopping, _) => change.job.account(epoch),
-        (Phase::Running, Some(reason)) => change.job.fail(epoch, &reason),
+        (Phase::Running, Some(reason)) => change.job.fail(epoch, reason),
         (Phase::Running, None) => change.job.release(epoch),
         _ => return Ok(()),
     };

@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 /// How a claim's work is told to stop.
@@ -87,8 +87,12 @@ async fn shut_down(halt: &Halt) {
     std::future::pending().await
 }
 
-/// Prolongs the lease. Once that has failed for as long as a lease lasts, another worker may have the job, whatever is the
-/// matter with the database. Ends when the work is overdue.
+/// The pause before a heartbeat is tried again that the database could not take, and how long it has to answer at least.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Prolongs the lease. Where that has failed for as long as a lease lasts, another worker may have the job. As long as the record
+/// can be read and says otherwise, the work goes on, or waits: a database that takes no changes lets nobody else have it either.
+/// Ends when the work is overdue.
 async fn keep_alive(store: &Store, claim: &Claim, lease: TimeDelta, halt: &Halt, pulse: &Pulse) {
     let lasts = lease.to_std().unwrap_or(LOOK);
     let mut beat = interval_at(Instant::now() + lasts / 3, lasts / 3);
@@ -105,10 +109,15 @@ async fn keep_alive(store: &Store, claim: &Claim, lease: TimeDelta, halt: &Halt,
             Ok(seen) => {
                 if seen.is_ok() {
                     held_until = asked_at + lasts;
+                } else {
+                    beat.reset_after(AGAIN.min(lasts / 3));
                 }
                 heed(seen, claim, halt);
             }
-            Err(_) => halt.stop.cancel(),
+            Err(_) => match timeout(AGAIN.max(lasts / 3), store.look(claim.id, claim.epoch)).await {
+                Ok(Ok(Heartbeat::GoOn)) => held_until = Instant::now() + lasts,
+                _ => halt.stop.cancel(),
+            },
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     bus::{JobChanged, work_waits},
     id::JobId,
-    store::{ClaimTerms, StoreError, complain},
+    store::{ClaimTerms, StoreError, complain, waiting_at_most},
 };
 use chrono::TimeDelta;
 use std::{
@@ -119,11 +119,12 @@ impl Worker {
         let ending_tasks = AbortOnDropHandle::new(tokio::spawn(orphans::run(self.services.clone(), shutdown.clone())));
         let mut bus = self.services.store.bus().subscribe();
         let mut next_sweep = Instant::now();
+        let mut lenient_until = next_sweep;
         let mut announced = None;
         while !shutdown.is_cancelled() {
             if next_sweep <= Instant::now() {
                 // A database that does not answer must not keep the process from shutting down.
-                let Some(next) = shutdown.run_until_cancelled(self.sweep(&running)).await else { break };
+                let Some(next) = shutdown.run_until_cancelled(self.sweep(&running, &mut lenient_until)).await else { break };
                 next_sweep = next;
             }
             // What was announced before is found by the look for work.
@@ -169,20 +170,28 @@ impl Worker {
     }
 
     /// Does what is due. Returns when to do so again.
-    async fn sweep(&self, running: &Running) -> Instant {
-        if let Err(error) = self.end_overdue(running).await {
+    ///
+    /// A lease that ran out while the database was in trouble says nothing about its worker, who could not prolong it either:
+    /// nobody is taken for dead until that could be done again for as long as a lease lasts.
+    async fn sweep(&self, running: &Running, lenient_until: &mut Instant) -> Instant {
+        let is_lenient = Instant::now() < *lenient_until;
+        if let Err(error) = self.end_overdue(running, is_lenient).await {
             complain("looking for dead workers and ended holds failed; trying again soon", &error);
+            if error.trouble().is_some() {
+                *lenient_until = Instant::now() + self.options.lease.to_std().unwrap_or_default();
+            }
         }
         self.next_sweep().await
     }
 
     /// Accounts for dead workers, and ends the holds whose time has come.
-    async fn end_overdue(&self, running: &Running) -> Result<(), StoreError> {
+    async fn end_overdue(&self, running: &Running, is_lenient: bool) -> Result<(), StoreError> {
         let store = &self.services.store;
         for id in store.expired_leases().await? {
             // A job of our own whose lease has run out (the machine slept) has a live task: its next heartbeat tells.
-            if !running.contains(id) {
-                self.recover(id).await;
+            if !is_lenient && !running.contains(id) {
+                // Not behind others who write: one of them may be its worker.
+                waiting_at_most(AGAIN, self.recover(id)).await?;
             }
         }
         store.end_due_holds().await
@@ -221,12 +230,14 @@ impl Worker {
     }
 
     /// Accounts for a job whose worker died. Trouble with one job must not keep the others from being worked on.
-    async fn recover(&self, id: JobId) {
+    async fn recover(&self, id: JobId) -> Result<(), StoreError> {
         match self.services.store.recover_job(id).await {
             Ok(Some(recovery)) => tracing::warn!(job = %id, ?recovery, "the worker of job {id} died; accounted for it"),
             Ok(None) => {}
+            Err(error) if error.trouble().is_some() => return Err(error),
             Err(error) => complain(format_args!("job {id} could not be accounted for"), &error),
         }
+        Ok(())
     }
 
     /// When something may happen that nobody announces.

@@ -267,6 +267,7 @@ impl Store {
             let spec: Spec = serde_json::from_str(&spec)?;
             return Ok(if spec.task == task { Mailing::Job(id) } else { Mailing::KeyInUse });
         }
+        self.db.has_room()?;
         let recipients = match mailing_recipients(&mut change.tx, &change.before, &task, sure).await? {
             Ok(recipients) => recipients,
             Err(answer) => return Ok(answer),

@@ -2,13 +2,13 @@
 //!
 //! Neither migrates anything. PostgreSQL has programs of its own for this.
 
-use super::{StoreError, set_aside::IS_MARKED};
+use super::{StoreError, db::existing, set_aside::IS_MARKED};
 use chrono::{DateTime, Utc};
 use sqlx::{
     Connection, FromRow, SqliteConnection,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+    sqlite::{SqliteJournalMode, SqliteSynchronous},
 };
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 /// What a backup holds, and what it only names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
@@ -47,10 +47,6 @@ impl From<sqlx::Error> for BackupError {
             _ => Self::Store(error.into()),
         }
     }
-}
-
-fn existing(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new().filename(path).create_if_missing(false).busy_timeout(Duration::from_secs(10))
 }
 
 /// Copies the database into an empty file, as it is at one moment; a server may be at work on it meanwhile.

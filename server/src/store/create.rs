@@ -17,6 +17,10 @@ use app::contract::{EffectKind, Job, JobKind};
 impl Store {
     /// Creates a job, or finds the one that this request has already made; returns whether it is new.
     pub async fn create_job(&self, owner: UserId, key: RequestKey, spec: &Spec) -> Result<(JobId, bool), StoreError> {
+        if let Err(full) = self.db.has_room() {
+            let existing = self.job_of_request(owner, key).await?;
+            return existing.map(|id| (id, false)).ok_or_else(|| full.into());
+        }
         let id = JobId::new();
         let mut batch = Batch::default();
         self.add_job(&mut batch, id, owner, key, spec, None)?;

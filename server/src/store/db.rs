@@ -5,13 +5,20 @@
 //! and how other processes are told.
 
 mod batch;
+mod file;
 mod lock;
+mod patience;
 mod postgres;
 
-use super::StoreError;
+use super::{PlaceError, StoreError, Trouble};
 use crate::{bus::JobChanged, id::JobId};
 pub(super) use batch::{Batch, Value};
+pub use file::KEEP_FREE_MB;
+use file::OpenFile;
+pub(super) use file::existing;
 pub(super) use lock::Lock;
+use patience::patiently;
+pub use patience::waiting_at_most;
 use postgres::PgTx;
 pub(super) use postgres::{Borrowed, CHANNEL, bounded, listen};
 use sqlx::{
@@ -92,7 +99,7 @@ impl fmt::Debug for Place {
 pub enum Db {
     /// SQLite has one writer at a time, so there is one connection for writing, and waiting for it happens in the pool instead
     /// of in busy retries.
-    Sqlite { reader: SqlitePool, writer: SqlitePool },
+    Sqlite { reader: SqlitePool, writer: SqlitePool, file: OpenFile },
     /// Writers of different jobs do not wait for each other; those of the same job do ([`Tx::lock_job`]).
     Postgres(PgPool),
 }
@@ -100,7 +107,7 @@ pub enum Db {
 /// An open transaction.
 #[derive(Debug)]
 pub enum Tx {
-    Sqlite(Transaction<'static, Sqlite>),
+    Sqlite(Transaction<'static, Sqlite>, OpenFile),
     Postgres(PgTx),
 }
 
@@ -115,7 +122,10 @@ pub enum Patience {
 macro_rules! read {
     ($db:expr, $conn:ident => $body:expr) => {
         match &$db {
-            $crate::store::db::Db::Sqlite { reader: $conn, .. } => $body,
+            $crate::store::db::Db::Sqlite { reader: $conn, file, .. } => match file.is_in_place() {
+                Ok(()) => $body,
+                Err(gone) => Err(gone),
+            },
             $crate::store::db::Db::Postgres(pool) => match $crate::store::db::Borrowed::of(pool).await {
                 Ok(mut connection) => {
                     let result = {
@@ -140,7 +150,7 @@ macro_rules! read {
 macro_rules! within {
     ($tx:expr, $conn:ident => $body:expr) => {
         match &mut $tx {
-            $crate::store::db::Tx::Sqlite(transaction) => {
+            $crate::store::db::Tx::Sqlite(transaction, _) => {
                 let $conn = &mut **transaction;
                 $body
             }
@@ -167,7 +177,13 @@ impl Db {
     /// Opens the database, and makes and migrates what is missing.
     pub async fn open(place: &Place) -> Result<Self, StoreError> {
         let db = match place {
-            Place::Sqlite(path) => Self::open_sqlite(path).await?,
+            Place::Sqlite(path) => match Self::open_sqlite(path).await {
+                Err(error) if error.trouble() == Some(Trouble::Damaged) => return Err(PlaceError::NoDatabase.into()),
+                Err(error) if error.trouble().is_some() => {
+                    return Err(file::read_only_folder(path).map_or(error, |folder| PlaceError::ReadOnly(folder).into()));
+                }
+                opened => opened?,
+            },
             Place::Postgres(options) => Self::Postgres(postgres::open(options).await?),
         };
         db.check_compatibility().await?;
@@ -176,6 +192,7 @@ impl Db {
 
     /// `synchronous = full`: an accepted cancel and an e-mail in doubt must survive a power cut, and this writes little.
     async fn open_sqlite(path: &Path) -> Result<Self, StoreError> {
+        file::check_place(path).await?;
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -185,13 +202,19 @@ impl Db {
             .foreign_keys(true);
         // After some errors, such as a full disk, SQLite takes a transaction back by itself, and the driver believes for ever
         // that it is still open: such a connection begins no other one.
-        let writer = SqlitePoolOptions::new()
+        let writer = lasting()
             .max_connections(1)
             .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }));
         let writer = writer.connect_with(options.clone()).await?;
         migrator(SQLITE_MIGRATIONS).run_direct(None, &mut *writer.acquire().await?, false).await?;
-        let reader = SqlitePoolOptions::new().max_connections(8).connect_with(options.read_only(true)).await?;
-        Ok(Self::Sqlite { reader, writer })
+        // Connections that are made later find the file, and never make another one.
+        let options = options.create_if_missing(false);
+        writer.set_connect_options(options.clone());
+        let file = OpenFile::at(path).map_err(sqlx::Error::Io)?;
+        // Readers wait for nobody but those who keep the whole file to themselves, and whoever asks waits for an answer.
+        let reading = options.read_only(true).busy_timeout(Duration::from_secs(2));
+        let reader = lasting().max_connections(8).connect_with(reading).await?;
+        Ok(Self::Sqlite { reader, writer, file })
     }
 
     /// A newer version may have migrated the database. It says whether this one may go on beside it.
@@ -207,8 +230,16 @@ impl Db {
     /// PostgreSQL that holds for what [`Tx::lock_job`] and its siblings lock.
     pub async fn begin(&self) -> Result<Tx, sqlx::Error> {
         Ok(match self {
-            Self::Sqlite { writer, .. } => Tx::Sqlite(writer.begin_with("begin immediate").await?),
-            Self::Postgres(pool) => Tx::Postgres(PgTx::begin(pool, "begin").await?.0),
+            Self::Sqlite { writer, file, .. } => {
+                file.takes_changes()?;
+                let begun = match patiently(Trouble::Busy, writer.begin_with("begin immediate")).await {
+                    // The one connection is with somebody who writes.
+                    Err(sqlx::Error::PoolTimedOut) => Err(Trouble::Busy.into()),
+                    other => other,
+                };
+                Tx::Sqlite(begun?, file.clone())
+            }
+            Self::Postgres(pool) => Tx::Postgres(patiently(Trouble::Slow, PgTx::begin(pool, "begin")).await?.0),
         })
     }
 
@@ -252,16 +283,35 @@ impl Db {
     async fn begin_and_lock(&self, statement: &str) -> Result<(Tx, bool), sqlx::Error> {
         let Self::Postgres(pool) = self else { return Ok((self.begin().await?, true)) };
         // Identifiers and numbers of the program's own types, and nothing else.
-        let (transaction, rows) = PgTx::begin(pool, AssertSqlSafe(format!("begin; {statement}"))).await?;
+        let begun = PgTx::begin(pool, AssertSqlSafe(format!("begin; {statement}")));
+        let (transaction, rows) = patiently(Trouble::Slow, begun).await?;
         Ok((Tx::Postgres(transaction), rows > 0))
     }
 
     /// Begins a transaction for reading: all that is read inside belongs to one moment.
     pub async fn snapshot(&self) -> Result<Tx, sqlx::Error> {
         Ok(match self {
-            Self::Sqlite { reader, .. } => Tx::Sqlite(reader.begin().await?),
+            Self::Sqlite { reader, file, .. } => {
+                file.is_in_place()?;
+                Tx::Sqlite(reader.begin().await?, file.clone())
+            }
             Self::Postgres(pool) => Tx::Postgres(PgTx::begin(pool, "begin isolation level repeatable read, read only").await?.0),
         })
+    }
+
+    /// Whether there is room for new orders. PostgreSQL does not tell.
+    pub fn has_room(&self) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite { file, .. } => file.has_room(),
+            Self::Postgres(_) => Ok(()),
+        }
+    }
+
+    /// Takes no new orders while the disk has less room than this, in bytes.
+    pub fn keep_free(&mut self, bytes: u64) {
+        if let Self::Sqlite { file, .. } = self {
+            file.keep_free(bytes);
+        }
     }
 
     /// Runs a statement on the connection that writes. Some states of SQLite, such as taking no changes, belong to a
@@ -289,13 +339,19 @@ impl Db {
     /// Closes every connection; open transactions end first.
     pub async fn close(&self) {
         match self {
-            Self::Sqlite { reader, writer } => {
+            Self::Sqlite { reader, writer, file } => {
+                file.close();
                 reader.close().await;
                 writer.close().await;
             }
             Self::Postgres(pool) => postgres::close(pool).await,
         }
     }
+}
+
+/// A pool whose connections stay: where the last one closes, SQLite removes the files beside the database.
+fn lasting() -> SqlitePoolOptions {
+    SqlitePoolOptions::new().idle_timeout(None).max_lifetime(None)
 }
 
 /// Migrations that a newer version has made are not this one's business ([`Db::open`] asks whether it may go on).
@@ -343,7 +399,12 @@ impl Tx {
     /// no such means; there they look for themselves.
     pub async fn commit_and_tell(self, origin: Uuid, changes: &[JobChanged]) -> Result<(), sqlx::Error> {
         match self {
-            Self::Sqlite(transaction) => transaction.commit().await,
+            Self::Sqlite(transaction, file) => {
+                file.is_in_place()?;
+                transaction.commit().await?;
+                // Nobody is promised what was committed while the file was taken away.
+                file.is_in_place()
+            }
             Self::Postgres(transaction) => transaction.commit(changes.iter().map(|change| change.to_message(origin))).await,
         }
     }

@@ -1,7 +1,9 @@
 //! What can go wrong in the store. "Not found" is never an error: it is `None`.
 
+use super::Trouble;
 use crate::files::FilesError;
 use app::contract::Refusal;
+use std::path::PathBuf;
 
 /// A failed call of the store.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +14,9 @@ pub enum StoreError {
     /// The database could not be asked, or said no.
     #[error("database: {0}")]
     Driver(#[from] sqlx::Error),
+    /// What is in the database's place is none that can be opened.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
     /// An uploaded file is out of reach, missing or damaged.
     #[error(transparent)]
     Files(#[from] FilesError),
@@ -33,6 +38,33 @@ pub enum StoreError {
     /// A value could not be turned into JSON or back.
     #[error("json: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+/// Why what is in the place of an SQLite file is left as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// A file without content; only a file that is missing is made.
+    #[error(
+        "the file is empty, so what was in it is lost. Put the right file in its place. If there never was anything in it, delete it"
+    )]
+    Empty,
+    #[error("the file is no database, or one that is damaged. Put the right file in its place; it has been left as it is")]
+    NoDatabase,
+    #[error("the file is a database of something else. Choose another place; it has been left as it is")]
+    Foreign,
+    #[error("the data folder {} is read-only. Recount has to write to it and to the database in it", .0.display())]
+    ReadOnly(PathBuf),
+    #[error("database: {0}")]
+    Driver(sqlx::Error),
+}
+
+impl From<sqlx::Error> for PlaceError {
+    fn from(error: sqlx::Error) -> Self {
+        match Trouble::of(&error) {
+            Some(Trouble::Damaged) => Self::NoDatabase,
+            _ => Self::Driver(error),
+        }
+    }
 }
 
 impl StoreError {

@@ -107,6 +107,7 @@ impl Store {
         key: RequestKey,
         upload: &NewUpload<'_>,
     ) -> Result<Option<UploadId>, StoreError> {
+        self.db.has_room()?;
         let mut stored_as = None;
         if let Some(files) = self.files.as_ref().filter(|files| files.takes(upload.bytes.len())) {
             match self.room(owner, key, upload.name, &upload.sha256).await? {

@@ -2,7 +2,7 @@
 
 use super::{
     Store, StoreError,
-    db::within,
+    db::{waiting_at_most, within},
     trouble::{Trouble, complain},
 };
 use std::{sync::Arc, time::Duration};
@@ -15,6 +15,8 @@ use tokio::{
 const FRESH: Duration = Duration::from_secs(2);
 /// How long the database has to answer.
 const TO_ANSWER: Duration = Duration::from_secs(3);
+/// How much of that is for those who write just now; an answer that says so is better than none.
+const TO_WRITE: Duration = Duration::from_millis(2500);
 /// How long somebody waits in all: for the one who is asking, and then for an answer of their own.
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -43,11 +45,16 @@ impl Store {
     }
 
     async fn look_at_health(&self) -> Result<(), &'static str> {
-        match timeout(TO_ANSWER, self.write_nothing_new()).await {
+        match timeout(TO_ANSWER, waiting_at_most(TO_WRITE, self.write_nothing_new())).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
                 complain("not ready", &error);
-                Err(error.trouble().map_or("The database does not work as it should.", Trouble::sentence))
+                Err(match error.trouble() {
+                    // Nobody else writes what this writes.
+                    Some(Trouble::Slow) => Trouble::Down.sentence(),
+                    Some(trouble) => trouble.sentence(),
+                    None => "The database does not work as it should.",
+                })
             }
             Err(_) => Err(Trouble::Down.sentence()),
         }
@@ -62,6 +69,8 @@ impl Store {
             sqlx::query("insert into sign_in_failures (account, at) values ('', $1)").bind(now).execute(conn).await.map(drop)
         })?;
         within!(tx, conn => sqlx::query("delete from sign_in_failures where account = ''").execute(conn).await.map(drop))?;
-        Ok(tx.commit().await?)
+        tx.commit().await?;
+        // What is small may still be stored where a report no longer is.
+        Ok(self.db.has_room()?)
     }
 }

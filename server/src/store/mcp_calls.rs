@@ -243,6 +243,23 @@ impl JobTx {
         end(&mut self.tx, id, epoch, ended, now).await
     }
 
+    /// Accounts for the calls of a claim that has nothing under way any more, and whose ends could not be written.
+    pub async fn leave_calls(&mut self, epoch: Epoch) -> Result<(), StoreError> {
+        let (id, now) = (self.row().id, self.now);
+        Ok(within!(self.tx, conn => {
+            sqlx::query(
+                "update mcp_calls
+                 set state = 'abandoned', ended_at = $3, detail = 'the database was in trouble',
+                     task_ended_at = case when task_id is not null and transport = 'stdio' then coalesce(task_ended_at, $3) else task_ended_at end
+                 where job_id = $1 and epoch = $2 and state = 'running'",
+            )
+            .bind(id).bind(i64::from(epoch)).bind(now)
+            .execute(conn)
+            .await
+            .map(drop)
+        })?)
+    }
+
     /// Accounts for the calls of a worker that is gone. A task of a program on its machine has gone with it; one of a server
     /// elsewhere may go on.
     pub(super) async fn abandon_calls(&mut self) -> Result<(), StoreError> {

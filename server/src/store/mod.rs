@@ -28,9 +28,9 @@ pub use afterwards::{Decision, Mailing, Ruling};
 pub use backup::{BackupContents, BackupError, back_up, check_backup};
 pub use change::JobTx;
 pub use content::{CollectedDocument, Message, Report};
-pub use db::{Place, UnknownPlace};
+pub use db::{KEEP_FREE_MB, Place, UnknownPlace, waiting_at_most};
 pub use effects::{Attempt, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord};
-pub use error::StoreError;
+pub use error::{PlaceError, StoreError};
 pub use forms::{Copies, NewUpload, Upload};
 pub use jobs::{Claim, ClaimTerms, Heartbeat};
 pub use looks::{DueLook, LookRecord, LookResult};
@@ -87,6 +87,13 @@ impl Store {
     #[must_use]
     pub fn with_files(self, files: Files) -> Self {
         Self { files: Some(files), ..self }
+    }
+
+    /// The same store, which takes no new orders while the disk of its file has less room than this, in bytes.
+    #[must_use]
+    pub fn keeping_free(mut self, bytes: u64) -> Self {
+        self.db.keep_free(bytes);
+        self
     }
 
     /// Where changes of jobs are announced.

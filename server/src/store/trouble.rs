@@ -1,7 +1,7 @@
 //! What may be the matter with a database through no fault of the program: it cannot be reached, has no room, takes no changes,
 //! or is too busy. People are told so in words, nothing is given up for it, and work goes on by itself afterwards.
 
-use super::StoreError;
+use super::{PlaceError, StoreError};
 use sqlx::{error::DatabaseError, migrate::MigrateError, postgres::PgDatabaseError, sqlite::SqliteError};
 use std::{
     fmt::Display,
@@ -10,16 +10,27 @@ use std::{
 };
 
 /// The matter with the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.sentence())]
 pub enum Trouble {
     /// It does not answer, or lets nobody in.
     Down,
+    /// It has not answered for as long as somebody could wait.
+    Slow,
     /// It cannot write: no room, or a disk that fails.
     Full,
+    /// It can still write, but not much more.
+    NoRoom,
     /// It takes no changes, as a standby does, or somebody has closed it for writing.
     ReadOnly,
+    /// The folder of its file takes no changes.
+    ReadOnlyFolder,
     /// It was waited for too long.
     Busy,
+    /// Its file is no longer in its place, or has become shorter.
+    Replaced,
+    /// What is in it cannot be understood.
+    Damaged,
 }
 
 impl Trouble {
@@ -27,16 +38,34 @@ impl Trouble {
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Down => "The database cannot be reached just now.",
+            Self::Slow => "The database does not answer in time just now.",
             Self::Full => "The database cannot store anything just now: its disk is full, or out of order.",
+            Self::NoRoom => {
+                "The disk with the database is nearly full. New orders are taken when there is room again; until then the rest \
+                 is kept for those that were taken."
+            }
             Self::ReadOnly => "The database takes no changes just now; it can only be read.",
+            Self::ReadOnlyFolder => "The database takes no changes just now: the data folder is read-only.",
             Self::Busy => "The database is too busy to answer just now.",
+            Self::Replaced => {
+                "The database file has been deleted, replaced or cut short under the running server. Nothing is recorded or sent \
+                 any more. Put the right file in its place and restart Recount."
+            }
+            Self::Damaged => {
+                "The database is damaged. Stop Recount, put a backup of the database in its place and start Recount again."
+            }
         }
     }
 
-    fn of(error: &sqlx::Error) -> Option<Self> {
+    /// Whether it may pass without anybody's help.
+    pub fn may_pass(self) -> bool {
+        !matches!(self, Self::Replaced | Self::Damaged)
+    }
+
+    pub(super) fn of(error: &sqlx::Error) -> Option<Self> {
         match error {
-            sqlx::Error::Io(_)
-            | sqlx::Error::Tls(_)
+            sqlx::Error::Io(error) => Some(error.get_ref().and_then(|error| error.downcast_ref()).copied().unwrap_or(Self::Down)),
+            sqlx::Error::Tls(_)
             // A server, or a proxy in front of it, that ends the connection in the middle of its greeting.
             | sqlx::Error::Protocol(_)
             | sqlx::Error::PoolTimedOut
@@ -64,6 +93,8 @@ impl Trouble {
             // Disk full; I/O error.
             "53100" | "58030" => Some(Self::Full),
             "25006" => Some(Self::ReadOnly),
+            // Data or an index that is corrupted; a file that is missing.
+            "XX001" | "XX002" | "58P01" => Some(Self::Damaged),
             // Deadlock; time-outs of locks and statements; a transaction that could not be put in order.
             "40P01" | "55P03" | "57014" | "40001" => Some(Self::Busy),
             // Shut down, crashed, starting up, not a database to connect to (any more), idle for too long.
@@ -80,15 +111,28 @@ impl Trouble {
         const DIRECTORY_FSYNC: u32 = 1290;
         const TRUNCATE: u32 = 1546;
         const SHARED_MEMORY_SIZE: u32 = 4874;
+        const MOVED: u32 = 1032;
+        const FOLDER: u32 = 1544;
         match (code, code & 0xff) {
             // A quota that is used up is an I/O error as well.
             (WRITE | FSYNC | DIRECTORY_FSYNC | TRUNCATE | SHARED_MEMORY_SIZE, _) | (_, 13) => Some(Self::Full),
-            (_, 5 | 6) => Some(Self::Busy),
+            // Busy; locked; locks that could not be agreed upon.
+            (_, 5 | 6 | 15) => Some(Self::Busy),
+            (MOVED, _) => Some(Self::Replaced),
+            (FOLDER, _) => Some(Self::ReadOnlyFolder),
             (_, 8) => Some(Self::ReadOnly),
             // I/O error; the file cannot be opened.
             (_, 10 | 14) => Some(Self::Down),
+            // Corrupt; not a database.
+            (_, 11 | 26) => Some(Self::Damaged),
             _ => None,
         }
+    }
+}
+
+impl From<Trouble> for sqlx::Error {
+    fn from(trouble: Trouble) -> Self {
+        Self::Io(std::io::Error::other(trouble))
     }
 }
 
@@ -96,10 +140,11 @@ impl StoreError {
     /// Whether the database is in trouble. `None`: the fault is in the program, or in what it was asked.
     pub fn trouble(&self) -> Option<Trouble> {
         match self {
-            Self::Driver(error) | Self::Migrate(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => {
-                Trouble::of(error)
-            }
+            Self::Driver(error)
+            | Self::Place(PlaceError::Driver(error))
+            | Self::Migrate(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => Trouble::of(error),
             Self::Refused(_)
+            | Self::Place(_)
             | Self::Files(_)
             | Self::Migrate(_)
             | Self::TooOld { .. }
@@ -154,6 +199,7 @@ mod tests {
             ("57P03", Some(Trouble::Down)),
             ("53300", Some(Trouble::Down)),
             ("08006", Some(Trouble::Down)),
+            ("XX001", Some(Trouble::Damaged)),
             // A constraint, a syntax error, a wrong password: nothing that passes by itself.
             ("23505", None),
             ("42601", None),
@@ -197,6 +243,27 @@ mod tests {
         let missing = SqliteConnectOptions::new().filename(folder.path().join("none/a.db"));
         let error = SqliteConnection::connect_with(&missing).await.unwrap_err();
         assert_eq!(StoreError::from(error).trouble(), Some(Trouble::Down));
+    }
+
+    #[test]
+    fn what_sqlite_says_of_its_file_is_understood() {
+        for (code, trouble) in [
+            (11, Trouble::Damaged),
+            // A page of an index.
+            (779, Trouble::Damaged),
+            (26, Trouble::Damaged),
+            (1032, Trouble::Replaced),
+            (8, Trouble::ReadOnly),
+            (1544, Trouble::ReadOnlyFolder),
+            (517, Trouble::Busy),
+            (13, Trouble::Full),
+        ] {
+            assert_eq!(Trouble::of_sqlite(code), Some(trouble), "{code}");
+        }
+        let all = [Trouble::Replaced, Trouble::Damaged, Trouble::ReadOnlyFolder, Trouble::NoRoom, Trouble::Slow];
+        for trouble in all {
+            assert_eq!(StoreError::from(sqlx::Error::from(trouble)).trouble(), Some(trouble));
+        }
     }
 
     #[test]

@@ -156,6 +156,17 @@ impl Run {
         self.pressed.entry(id).or_default().push(Pressed { answer, job: record.job });
     }
 
+    /// For a while nobody can write: longer than some would wait, shorter than a lease.
+    async fn keep_others_from_writing(&mut self) {
+        let lock = self.raw.either("begin exclusive", "begin; lock table jobs in exclusive mode");
+        self.raw.run(lock).await;
+        let last = Instant::now();
+        sleep(Duration::from_millis(self.rng.random_range(1..700))).await;
+        self.instance.clock.advance(TimeDelta::from_std(last.elapsed()).unwrap());
+        self.raw.run("rollback").await;
+        self.count("times that nobody could write");
+    }
+
     async fn something_happens(&mut self) {
         match self.rng.random_range(0..100) {
             0..50 => {
@@ -191,6 +202,7 @@ impl Run {
                 self.instance.clock.jump(TimeDelta::hours(hours));
                 self.count(if hours < 0 { "clock set back" } else { "clock set forward" });
             }
+            71..73 => self.keep_others_from_writing().await,
             _ => {}
         }
     }

@@ -156,6 +156,7 @@ async fn a_cancel_of_nothing_is_an_error() {
     let ran = home.run(&["cancel", "7"]).await;
     assert!(ran.code == Some(1) && ran.err.starts_with("recount: \"7\" is not the id of a job."), "{ran:?}");
     let id = "0192f3c4-7d1e-7a55-8000-000000000000";
+    home.token("ada@example.org").await;
     let ran = home.run(&["cancel", id]).await;
     assert!(ran.code == Some(1) && ran.err.starts_with(&format!("recount: There is no job {id} in ")), "{ran:?}");
 }

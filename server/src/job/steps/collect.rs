@@ -73,7 +73,7 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
     join_all(askings.into_iter().map(Asking::end)).await;
     let mut documents = read?;
     number(&mut documents);
-    finish(work, documents).await
+    work.patiently(|| finish(work, &documents)).await
 }
 
 async fn read_all<'a>(
@@ -308,33 +308,33 @@ fn number(documents: &mut [CollectedDocument]) {
     }
 }
 
-async fn finish(work: &Work, documents: Vec<CollectedDocument>) -> Result<(), StepError> {
+async fn finish(work: &Work, documents: &[CollectedDocument]) -> Result<(), StepError> {
     let mut batches: Vec<&[CollectedDocument]> = documents.chunks(BATCH).collect();
     // The last one, mostly the only one, goes with the end of the step.
     let last = batches.pop().unwrap_or_default();
     for (batch, part) in batches.iter().enumerate() {
-        store(work, batch, part).await?.commit().await?;
+        let Some(change) = store(work, batch, part).await? else { return Ok(()) };
+        change.commit().await?;
     }
-    let mut change = store(work, batches.len(), last).await?;
+    let Some(mut change) = store(work, batches.len(), last).await? else { return Ok(()) };
     if documents.iter().any(|document| document.number.is_some()) {
         change.job.complete_step(work.claim.epoch, StepKind::Collect)?;
     } else {
-        change.job.fail(work.claim.epoch, &nothing_found(work, &documents))?;
+        change.job.fail(work.claim.epoch, &nothing_found(work, documents))?;
     }
     let failed = change.job.phase.is_final();
     change.commit().await?;
     if failed { Err(StepError::Stopped) } else { Ok(()) }
 }
 
-/// Opens a change with one batch of the list; the first replaces what an earlier collection has left.
-async fn store(work: &Work, batch: usize, documents: &[CollectedDocument]) -> Result<JobTx, StepError> {
-    let mut change = work.change().await?;
-    change.job.may_go_on(work.claim.epoch)?;
+/// Opens a change with one batch of the list, unless the step has ended; the first replaces what an earlier collection has left.
+async fn store(work: &Work, batch: usize, documents: &[CollectedDocument]) -> Result<Option<JobTx>, StepError> {
+    let Some(mut change) = work.change_in(StepKind::Collect).await? else { return Ok(None) };
     if batch == 0 {
         change.clear_documents().await?;
     }
     change.insert_documents(batch * BATCH, documents).await?;
-    Ok(change)
+    Ok(Some(change))
 }
 
 /// "No documents for September 2025 in Minutes." and what stood in the way of those that there were.

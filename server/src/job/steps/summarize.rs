@@ -1,7 +1,7 @@
 //! Summarize: the collected documents become a draft. Each model call is an effect with its intent committed before it.
 
 use crate::{
-    job::run::{StepError, Work},
+    job::run::{StepError, Work, drop_unbegun},
     store::StoreError,
     summarizer::{CallHandle, CallIntent, CallOutcome, Ledger, Received, SourceText, Stopped, SummarizeError, Task},
 };
@@ -35,11 +35,15 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
         return Err(StepError::Store(error));
     }
     let draft = serde_json::to_string(&draft.map_err(in_words)?).map_err(StoreError::from)?;
-    let mut change = work.change().await?;
-    change.job.complete_step(work.claim.epoch, StepKind::Summarize)?;
-    change.insert_summary(&draft).await?;
-    change.commit().await?;
-    Ok(())
+    // The model's answers cost money and time: they are not asked for again because the database is in trouble.
+    work.patiently(|| async {
+        let Some(mut change) = work.change_in(StepKind::Summarize).await? else { return Ok(()) };
+        change.job.complete_step(work.claim.epoch, StepKind::Summarize)?;
+        change.insert_summary(&draft).await?;
+        change.commit().await?;
+        Ok(())
+    })
+    .await
 }
 
 fn in_words(error: SummarizeError) -> StepError {
@@ -69,6 +73,7 @@ impl JobLedger<'_> {
     async fn begin(&self, call: &CallIntent) -> Result<u32, StepError> {
         self.work.ready().await?;
         let mut change = self.work.change().await?;
+        drop_unbegun(&mut change.job, self.work.claim.epoch)?;
         let number = change.job.begin_model_call(self.work.claim.epoch)?;
         let again = if call.attempt > 1 { format!(", attempt {}", call.attempt) } else { String::new() };
         change
@@ -87,7 +92,7 @@ impl JobLedger<'_> {
 #[async_trait]
 impl Ledger for JobLedger<'_> {
     async fn call_intended(&self, call: &CallIntent) -> Result<CallHandle, Stopped> {
-        let number = self.begin(call).await.map_err(|error| self.stop(error))?;
+        let number = self.work.patiently(|| self.begin(call)).await.map_err(|error| self.stop(error))?;
         Ok(CallHandle(number.to_string()))
     }
 

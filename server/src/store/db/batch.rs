@@ -182,7 +182,7 @@ macro_rules! bound {
 impl Tx {
     /// Makes the writes.
     pub async fn write(&mut self, batch: Batch) -> Result<(), StoreError> {
-        if let Self::Sqlite(_) = self {
+        if let Self::Sqlite(..) = self {
             for Part { text, values, one_row: what } in batch.0 {
                 let rows = within!(*self, conn => {
                     bound!(sqlx::query(AssertSqlSafe(text)), values).execute(conn).await.map(|done| done.rows_affected())
