@@ -1,7 +1,7 @@
 //! The words for effects, the same on every screen, in the history, the API and the command line.
 
 use app::{
-    contract::{EffectKind, JobKind, NotDone, Outcome, Phase, StepState},
+    contract::{EffectKind, JobKind, NotDone, Outcome, Phase, StepState, Via},
     model::Mark,
 };
 use std::fmt::Write;
@@ -60,12 +60,23 @@ pub fn effect_kind(kind: EffectKind) -> &'static str {
     }
 }
 
-/// The word for an outcome. For e-mail, `done` reads "accepted by the mail service", never more than that.
-pub fn outcome(kind: EffectKind, outcome: Outcome) -> &'static str {
+/// What the form for a report says about its messages; `name` is what the channel is called.
+pub fn sent_through(via: Via, name: &str) -> String {
+    match via {
+        Via::MailService => format!("Sent through: {name}."),
+        Via::Outbox => "Messages are written to a folder on the server; no e-mail is sent.".into(),
+    }
+}
+
+/// The word for an outcome. For e-mail, `done` reads "accepted by the mail service", never more than that, and less where it went
+/// into the outbox folder.
+pub fn outcome(kind: EffectKind, outcome: Outcome, via: Via) -> &'static str {
     match (kind, outcome) {
         (_, Outcome::NotStarted) => "not started",
         (_, Outcome::InFlight) => "in flight",
+        (_, Outcome::InDoubt) if via == Via::Outbox => "being written",
         (_, Outcome::InDoubt) => "handed over, no answer yet",
+        (EffectKind::Email, Outcome::Done) if via == Via::Outbox => "written to the outbox folder, no e-mail was sent",
         (EffectKind::Email, Outcome::Done) => "accepted by the mail service",
         (EffectKind::Report, Outcome::Done) => "saved",
         (EffectKind::ModelCall, Outcome::Done) => "answered",
@@ -80,7 +91,7 @@ pub fn outcome(kind: EffectKind, outcome: Outcome) -> &'static str {
 }
 
 /// The word for an outcome, with why it was not done.
-pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>) -> &'static str {
+pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>, via: Via) -> &'static str {
     match not_done {
         Some(NotDone::Refused) => "refused",
         Some(NotDone::BrokenOff) => "broken off",
@@ -88,7 +99,7 @@ pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>)
         Some(NotDone::Attested) => "not accepted, as a person attests",
         Some(NotDone::Unreached) if kind == EffectKind::ModelCall => "not answered",
         Some(NotDone::Unreached) => "not handed over",
-        None => outcome(kind, is),
+        None => outcome(kind, is, via),
     }
 }
 

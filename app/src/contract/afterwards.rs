@@ -1,7 +1,7 @@
 //! What may still happen to a job that a worker has done with, or that nobody will wait for: evidence, a withdrawal, a deletion.
 //! None of it moves a final phase.
 
-use super::{Effect, EffectKind, Job, Outcome, Phase, Recovery, Refusal, Verdict};
+use super::{Effect, EffectKind, Job, Outcome, Phase, Recovery, Refusal, Verdict, Via};
 
 impl Job {
     /// A look (at the outbox, an archive, a log) or a person proved what became of an unconfirmed e-mail.
@@ -68,7 +68,7 @@ impl Job {
     /// Adds an effect that the caller's own transaction brings about: intent, act and proof are one commit.
     fn add_done(&mut self, kind: EffectKind, evidence: String) -> u32 {
         let mut effect = Effect::not_started(self.next_number(), kind);
-        effect.begin(self.epoch);
+        effect.begin(self.epoch, Via::default());
         effect.conclude(Verdict::Done(evidence));
         let number = effect.number;
         self.effects.push(effect);

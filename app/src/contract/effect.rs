@@ -74,6 +74,19 @@ named!(NotDone {
     Refused => "refused", Unreached => "unreached", GaveUp => "gave_up", BrokenOff => "broken_off", Attested => "attested",
 });
 
+/// What a message is handed over to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// A mail server, or a service over HTTP, that sends it on.
+    #[default]
+    MailService,
+    /// A folder of the server's: nobody is sent anything.
+    Outbox,
+}
+
+named!(Via { MailService => "mail_service", Outbox => "outbox" });
+
 /// What a worker or a look-up found out about an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -98,13 +111,24 @@ pub struct Effect {
     pub attempts: u32,
     /// The claim under which the latest attempt began: only its holder may bring evidence for it.
     pub epoch: Epoch,
+    /// What the latest attempt hands the message over to.
+    pub via: Via,
     /// The proof of `done`, or what is known about any other outcome.
     pub evidence: Option<String>,
 }
 
 impl Effect {
     pub(super) fn not_started(number: u32, kind: EffectKind) -> Self {
-        Self { number, kind, outcome: Outcome::NotStarted, not_done: None, attempts: 0, epoch: 0, evidence: None }
+        Self {
+            number,
+            kind,
+            outcome: Outcome::NotStarted,
+            not_done: None,
+            attempts: 0,
+            epoch: 0,
+            via: Via::default(),
+            evidence: None,
+        }
     }
 
     /// Whether a worker may (still, or again) begin it.
@@ -127,11 +151,12 @@ impl Effect {
         self.outcome == Outcome::Unconfirmed || self.not_done == Some(NotDone::Attested)
     }
 
-    pub(super) fn begin(&mut self, epoch: Epoch) {
+    pub(super) fn begin(&mut self, epoch: Epoch, via: Via) {
         self.outcome = Outcome::InFlight;
         self.not_done = None;
         self.attempts += 1;
         self.epoch = epoch;
+        self.via = via;
         self.evidence = None;
     }
 

@@ -1,7 +1,7 @@
 //! The sentences. One function makes the headline for every screen, the API, the command line and the mail log, so that no
 //! two of them can tell different stories.
 
-use super::{Effect, EffectKind, Job, JobKind, NotDone, Outcome, Phase, StepKind, StepState};
+use super::{Effect, EffectKind, Job, JobKind, NotDone, Outcome, Phase, StepKind, StepState, Via};
 
 impl JobKind {
     /// What the job's e-mails are called once it has ended: "Report saved; email …".
@@ -10,6 +10,15 @@ impl JobKind {
             Self::Report => "Report saved; email",
             Self::Correction => "Correction",
             Self::SecondCopy => "Second copy",
+        }
+    }
+
+    /// The same where the messages went into a folder: "Report saved; written to the outbox folder, …".
+    fn written(self) -> &'static str {
+        match self {
+            Self::Report => "Report saved; written",
+            Self::Correction => "Correction written",
+            Self::SecondCopy => "Second copy written",
         }
     }
 
@@ -34,49 +43,74 @@ impl JobKind {
 
 /// How the e-mails of a job stand.
 struct Emails {
-    subject: &'static str,
+    kind: JobKind,
     total: usize,
+    /// By a mail service.
     accepted: usize,
+    /// To the outbox folder, which sends nothing.
+    written: usize,
     refused: usize,
     unconfirmed: usize,
     /// Begun at least once.
     started: usize,
     /// Handed over: accepted, in doubt or unconfirmed.
-    with_server: usize,
+    handed_over: usize,
+    /// Those of them that the outbox folder was to take.
+    in_outbox: usize,
 }
 
 impl Emails {
     fn of(job: &Job) -> Self {
         let count = |test: fn(&Effect) -> bool| job.emails().filter(|effect| test(effect)).count();
         Self {
-            subject: job.kind.subject(),
+            kind: job.kind,
             total: job.emails().count(),
-            accepted: count(|effect| effect.outcome == Outcome::Done),
+            accepted: count(|effect| effect.outcome == Outcome::Done && effect.via == Via::MailService),
+            written: count(|effect| effect.outcome == Outcome::Done && effect.via == Via::Outbox),
             refused: count(|effect| effect.not_done == Some(NotDone::Refused)),
             unconfirmed: count(|effect| effect.outcome == Outcome::Unconfirmed),
             started: count(|effect| effect.attempts > 0),
-            with_server: count(|effect| matches!(effect.outcome, Outcome::Done | Outcome::InDoubt | Outcome::Unconfirmed)),
+            handed_over: count(is_handed_over),
+            in_outbox: count(|effect| is_handed_over(effect) && effect.via == Via::Outbox),
+        }
+    }
+
+    /// Where the messages are that were handed over.
+    fn place(&self) -> &'static str {
+        match self.in_outbox {
+            0 => "with the mail server",
+            n if n == self.handed_over => "in the outbox folder",
+            _ => "with the mail server or in the outbox folder",
         }
     }
 
     /// "Report saved; email …" for a job that has ended.
     fn ending(&self, phase: Phase) -> String {
-        let Self { subject, total, accepted, refused, .. } = *self;
+        let Self { kind, total, accepted, written, refused, .. } = *self;
+        let subject = kind.subject();
         if self.unconfirmed > 0 {
             format!("{subject} outcome unconfirmed")
         } else if refused > 0 && refused + accepted == total {
             format!("{subject} refused for {refused} of {total}")
         } else if accepted == total && phase == Phase::Finished {
             format!("{subject} accepted by the mail service")
+        } else if written > 0 && accepted + refused == 0 {
+            let part = if written == total && phase == Phase::Finished { String::new() } else { format!(" for {written} of {total}") };
+            format!("{} to the outbox folder{part}, no e-mail was sent", kind.written())
         } else if accepted + refused > 0 {
             // Not "refused for 1 of 3" where the others were not accepted either: it would read as if they were.
-            format!("{subject} accepted for {accepted} of {total}")
+            let written = if written > 0 { format!("; {written} written to the outbox folder") } else { String::new() };
+            format!("{subject} accepted for {accepted} of {total}{written}")
         } else if self.started > 0 {
             format!("{subject} not sent")
         } else {
             format!("{subject} not started")
         }
     }
+}
+
+fn is_handed_over(effect: &Effect) -> bool {
+    matches!(effect.outcome, Outcome::Done | Outcome::InDoubt | Outcome::Unconfirmed)
 }
 
 /// What the job's screens, answers and messages say about it.
@@ -99,7 +133,7 @@ fn said(job: &Job) -> String {
             StepKind::Hold => "Report saved; email not sent yet".into(),
             StepKind::Email => {
                 let emails = Emails::of(job);
-                format!("E-mailing {} ({} of {})", job.kind.object(), emails.accepted, emails.total)
+                format!("E-mailing {} ({} of {})", job.kind.object(), emails.accepted + emails.written, emails.total)
             }
         },
         Phase::Stopping => "Stopping…".into(),
@@ -128,20 +162,19 @@ pub fn if_cancelled_now(job: &Job) -> Option<String> {
     if job.kind == JobKind::Report && !job.report_saved() {
         return Some("If you cancel now, nothing will be saved or sent.".into());
     }
-    let Emails { total, with_server, .. } = Emails::of(job);
-    Some(match (with_server, total) {
+    let emails = Emails::of(job);
+    let place = emails.place();
+    Some(match (emails.handed_over, emails.total) {
         (0, _) => match job.kind {
             JobKind::Report => "If you cancel now, the report stays saved; no email goes out.".into(),
             JobKind::Correction | JobKind::SecondCopy => format!("If you cancel now, {} does not go out.", job.kind.object()),
         },
         (n, m) if n == m && job.kind == JobKind::Report => {
-            "The report is saved and every message is already with the mail server; a cancel can stop nothing more.".into()
+            format!("The report is saved and every message is already {place}; a cancel can stop nothing more.")
         }
-        (n, m) if n == m => "Every message is already with the mail server; a cancel can stop nothing more.".into(),
-        (1, m) => format!("If you cancel now, 1 of {m} messages is already with the mail server; the others will not be sent."),
-        (n, m) => {
-            format!("If you cancel now, {n} of {m} messages are already with the mail server; the others will not be sent.")
-        }
+        (n, m) if n == m => format!("Every message is already {place}; a cancel can stop nothing more."),
+        (1, m) => format!("If you cancel now, 1 of {m} messages is already {place}; the others will not be sent."),
+        (n, m) => format!("If you cancel now, {n} of {m} messages are already {place}; the others will not be sent."),
     })
 }
 
@@ -151,18 +184,24 @@ pub fn waiting_for(job: &Job) -> Option<String> {
         return None;
     }
     let open = |kind| job.effects.iter().filter(|effect| effect.kind == kind && effect.outcome.is_open()).count();
-    if job.effects.iter().any(|effect| effect.outcome == Outcome::InDoubt) {
+    let is_written = |effect: &Effect| effect.via == Via::Outbox;
+    if let Some(doubtful) = job.effects.iter().find(|effect| effect.outcome == Outcome::InDoubt) {
         let rest = job.emails().filter(|effect| effect.outcome == Outcome::NotStarted).count();
         let others = match rest {
             0 => String::new(),
             1 => " The other one will not be sent.".into(),
             n => format!(" The other {n} will not be sent."),
         };
-        return Some(format!(
-            "A message has been handed to the mail server, which has not answered yet; waiting for its answer.{others}"
-        ));
+        return Some(if is_written(doubtful) {
+            format!("A message is being written to the outbox folder; waiting until it is there.{others}")
+        } else {
+            format!("A message has been handed to the mail server, which has not answered yet; waiting for its answer.{others}")
+        });
     }
     Some(match working_on(job) {
+        _ if job.emails().any(|email| email.outcome.is_open() && is_written(email)) => {
+            "Putting the message's file away; it is not in the outbox folder yet.".into()
+        }
         _ if open(EffectKind::Email) > 0 => {
             "Closing the connection to the mail server; the message has not been handed over.".into()
         }

@@ -3,7 +3,7 @@
 //! A transition either changes the record or refuses and leaves it untouched. Those that let something start carry the claim
 //! of their caller and meet two guards, in this order: the lease is still theirs, and no cancel is requested.
 
-use super::{Effect, EffectKind, NotDone, Outcome, Step, StepKind, StepState, Verdict, named};
+use super::{Effect, EffectKind, NotDone, Outcome, Step, StepKind, StepState, Verdict, Via, named};
 use serde::{Deserialize, Serialize};
 
 /// Counts the claims of a job. A worker carries the epoch of its claim in everything it commits.
@@ -234,8 +234,13 @@ impl Job {
         Ok(())
     }
 
-    /// Begins an effect: `not_started`, or `not_done` and worth another attempt, becomes `in_flight`.
+    /// Begins an e-mail through a mail service: see [`Job::begin_email`].
     pub fn begin_effect(&mut self, epoch: Epoch, number: u32) -> Result<(), Refusal> {
+        self.begin_email(epoch, number, Via::MailService)
+    }
+
+    /// Begins an e-mail: `not_started`, or `not_done` and worth another attempt, becomes `in_flight`.
+    pub fn begin_email(&mut self, epoch: Epoch, number: u32, via: Via) -> Result<(), Refusal> {
         self.may_go_on(epoch)?;
         let step = self.current_step();
         let Some(effect) = self.effects.iter_mut().find(|effect| effect.number == number) else {
@@ -244,7 +249,7 @@ impl Job {
         if effect.kind != EffectKind::Email || step != Some(StepKind::Email) || !effect.may_begin() {
             return Err(Refusal::OutOfOrder("the effect cannot begin here"));
         }
-        effect.begin(epoch);
+        effect.begin(epoch, via);
         Ok(())
     }
 
@@ -256,7 +261,7 @@ impl Job {
         }
         let number = self.next_number();
         let mut effect = Effect::not_started(number, EffectKind::ModelCall);
-        effect.begin(epoch);
+        effect.begin(epoch, Via::default());
         self.effects.push(effect);
         Ok(number)
     }
@@ -318,7 +323,7 @@ impl Job {
         }
         if kind == StepKind::Save {
             for effect in self.effects.iter_mut().filter(|effect| effect.kind == EffectKind::Report) {
-                effect.begin(epoch);
+                effect.begin(epoch, Via::default());
                 effect.conclude(Verdict::Done("the report's row is committed".into()));
             }
         }

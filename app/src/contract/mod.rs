@@ -17,7 +17,7 @@ mod step;
 mod version;
 
 pub use change::{Change, changes};
-pub use effect::{Effect, EffectKind, NotDone, Outcome, Verdict};
+pub use effect::{Effect, EffectKind, NotDone, Outcome, Verdict, Via};
 pub use headline::{headline, if_cancelled_now, waiting_for};
 pub use job::{CancelAnswer, Epoch, Failure, Job, JobKind, MAX_CLAIMS, Phase, Recovery, Refusal};
 pub use step::{Step, StepKind, StepState};

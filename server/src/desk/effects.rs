@@ -15,7 +15,7 @@ use crate::{
     words,
 };
 use app::{
-    contract::{EffectKind, Outcome},
+    contract::{EffectKind, Outcome, Via},
     error::AppError,
     model::{
         AttemptLine, DecisionLine, EffectQuery, EffectRow, EffectView, EffectsView, Fact, FieldError, HistoryLine, LookLine,
@@ -42,7 +42,7 @@ fn effect_row(entry: EffectEntry, reader: &Reader) -> EffectRow {
         kind: entry.kind,
         outcome: entry.outcome,
         mark: words::outcome_mark(entry.outcome, entry.not_done),
-        outcome_text: words::outcome_in_full(entry.kind, entry.outcome, entry.not_done).into(),
+        outcome_text: words::outcome_in_full(entry.kind, entry.outcome, entry.not_done, entry.via).into(),
         evidence: entry.evidence,
         message_id: entry.message_id,
         job_title: entry.job_title,
@@ -50,14 +50,14 @@ fn effect_row(entry: EffectEntry, reader: &Reader) -> EffectRow {
     }
 }
 
-fn attempt_line(attempt: Attempt, kind: EffectKind, reader: &Reader) -> AttemptLine {
+fn attempt_line(attempt: Attempt, kind: EffectKind, via: Via, reader: &Reader) -> AttemptLine {
     let in_words = |at| moment(at, reader.zone);
     let (settled, settled_by) = attempt.settled.map(|(at, by)| (in_words(at), by)).unzip();
     AttemptLine {
         number: attempt.number,
         outcome: attempt.outcome,
         mark: words::outcome_mark(attempt.outcome, None),
-        outcome_text: words::outcome(kind, attempt.outcome).into(),
+        outcome_text: words::outcome(kind, attempt.outcome, via).into(),
         began: in_words(attempt.began_at),
         in_doubt: attempt.in_doubt_at.map(in_words),
         ended: attempt.ended_at.map(in_words),
@@ -180,7 +180,7 @@ impl Desk {
         };
         Ok(EffectView {
             facts: facts(&entry, message.as_ref(), &reader),
-            attempts: attempts.into_iter().map(|attempt| attempt_line(attempt, entry.kind, &reader)).collect(),
+            attempts: attempts.into_iter().map(|attempt| attempt_line(attempt, entry.kind, entry.via, &reader)).collect(),
             history: history.into_iter().map(|(at, text)| HistoryLine { at: moment(at, reader.zone), text }).collect(),
             siblings_path: EffectQuery { job: job.to_string(), ..EffectQuery::default() }.path(),
             looks: looks.into_iter().map(|look| look_line(look, &reader)).collect(),

@@ -3,6 +3,7 @@
 
 use super::{Desk, DeskError, Order, Ordered, check_recipients, jobs::user_id, upload_dates::EmbeddedDate, view::Reader};
 use crate::{
+    words,
     extract,
     id::{JobId, RequestKey, UserId},
     job::{Hold, whole_month},
@@ -247,7 +248,7 @@ impl Desk {
             warnings,
             errors,
             summarizer: self.summarizer.to_string(),
-            channel: self.services.channel.name().to_owned(),
+            channel: words::sent_through(self.services.channel.via(), self.services.channel.name()),
             upload_limit: format!(
                 "{} MB per file, {} MB together",
                 megabytes(self.settings.max_file_bytes()),

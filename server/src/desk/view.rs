@@ -8,7 +8,7 @@ use crate::{
     words,
 };
 use app::{
-    contract::{EffectKind, Job, JobKind, Outcome, Phase, Step, StepKind, StepState, headline, if_cancelled_now, waiting_for},
+    contract::{Effect, EffectKind, Job, JobKind, Outcome, Phase, Step, StepKind, StepState, Via, headline, if_cancelled_now, waiting_for},
     model::{AfterwardsView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, Mark, Moment, StepView},
 };
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -165,11 +165,12 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
 }
 
 fn email_result(record: &Record) -> String {
-    let count = |test: fn(Outcome) -> bool| record.job.emails().filter(|email| test(email.outcome)).count();
+    let count = |test: fn(&Effect) -> bool| record.job.emails().filter(|email| test(email)).count();
     let numbers = [
-        (count(|outcome| outcome == Outcome::Done), "accepted"),
-        (count(|outcome| outcome == Outcome::Unconfirmed), "unconfirmed"),
-        (count(|outcome| matches!(outcome, Outcome::NotDone | Outcome::NotStarted)), "not sent"),
+        (count(|email| email.outcome == Outcome::Done && email.via == Via::MailService), "accepted"),
+        (count(|email| email.outcome == Outcome::Done && email.via == Via::Outbox), "written to the outbox folder"),
+        (count(|email| email.outcome == Outcome::Unconfirmed), "unconfirmed"),
+        (count(|email| matches!(email.outcome, Outcome::NotDone | Outcome::NotStarted)), "not sent"),
     ];
     let parts: Vec<String> = numbers.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
     parts.join(", ")
@@ -189,7 +190,7 @@ fn effects(record: &Record, zone: Tz) -> Vec<EffectLine> {
                 what: words::effect_name(record.job.kind, effect.kind, effect.number, target),
                 outcome: effect.outcome,
                 mark: words::outcome_mark(effect.outcome, effect.not_done),
-                outcome_text: words::outcome_in_full(effect.kind, effect.outcome, effect.not_done).into(),
+                outcome_text: words::outcome_in_full(effect.kind, effect.outcome, effect.not_done, effect.via).into(),
                 evidence: effect.evidence.clone(),
                 attempts: effect.attempts,
                 message_id: record.message_ids.get(&effect.number).filter(|_| effect.kind == EffectKind::Email).cloned(),

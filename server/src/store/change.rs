@@ -234,7 +234,7 @@ impl JobTx {
                 Some(earlier) if earlier == effect => continue,
                 Some(_) => batch.update_one(
                     "update of an effect",
-                    "update effects set outcome = $3, not_done = $4, attempts = $5, epoch = $6, evidence = $7, changed_at = $8
+                    "update effects set outcome = $3, not_done = $4, attempts = $5, epoch = $6, evidence = $7, changed_at = $8, via = $9
                      where job_id = $1 and number = $2",
                     [
                         self.before.row.id.into(),
@@ -245,6 +245,7 @@ impl JobTx {
                         effect.epoch.into(),
                         effect.evidence.as_deref().map(storable).into(),
                         self.now.into(),
+                        effect.via.name().into(),
                     ],
                 ),
             }
@@ -328,7 +329,8 @@ impl JobTx {
             Change::Effect { number, kind, outcome } => {
                 let target = self.targets.get(&number).or_else(|| self.before.targets.get(&number));
                 let what = words::effect_name(self.job.kind, kind, number, target.map_or("", String::as_str));
-                format!("{what}: {}", words::outcome(kind, outcome))
+                let via = self.job.effect(number).map(|effect| effect.via).unwrap_or_default();
+                format!("{what}: {}", words::outcome(kind, outcome, via))
             }
         }
     }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{id::JobId, job::job_title};
 use app::{
-    contract::{EffectKind, JobKind, NotDone, Outcome},
+    contract::{EffectKind, JobKind, NotDone, Outcome, Via},
     model::Month,
 };
 use chrono::{DateTime, Utc};
@@ -62,6 +62,7 @@ pub struct EffectEntry {
     pub outcome: Outcome,
     pub not_done: Option<NotDone>,
     pub attempts: u32,
+    pub via: Via,
     pub evidence: Option<String>,
     pub target: String,
     pub message_id: Option<String>,
@@ -108,6 +109,7 @@ struct Columns {
     outcome: String,
     not_done: Option<String>,
     attempts: i64,
+    via: String,
     evidence: Option<String>,
     target: String,
     message_id: Option<String>,
@@ -136,7 +138,7 @@ struct AttemptColumns {
 macro_rules! select {
     ($($rest:literal),+) => {
         concat!(
-            "select job_id, number, kind, outcome, not_done, attempts, evidence, target, message_id, created_at, changed_at,
+            "select job_id, number, kind, outcome, not_done, attempts, via, evidence, target, message_id, created_at, changed_at,
                     job_kind, job_title, job_month, owner_email,
                     exists (select 1 from jobs where jobs.id = effects.job_id) as job_exists
              from effects where ", $($rest),+
@@ -298,6 +300,7 @@ fn entry(row: Columns) -> Result<EffectEntry, StoreError> {
         attempts: u32::try_from(row.attempts).map_err(|_| wrong("attempts"))?,
         job_id: row.job_id,
         not_done,
+        via: Via::from_name(&row.via).ok_or_else(|| wrong("via"))?,
         evidence: row.evidence,
         target: row.target,
         message_id: row.message_id,

@@ -8,7 +8,7 @@ use crate::{
     id::{JobId, ReportId, RequestKey, UserId},
     job::Spec,
 };
-use app::contract::{Effect, EffectKind, Failure, Job, NotDone, Outcome, Phase, Step, StepKind, StepState};
+use app::contract::{Effect, EffectKind, Failure, Job, NotDone, Outcome, Phase, Step, StepKind, StepState, Via};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
 use std::collections::HashMap;
@@ -98,7 +98,8 @@ struct PartColumns {
     total: i64,
     not_done: Option<String>,
     evidence: Option<String>,
-    /// Every effect has one, and no step.
+    /// What an effect has and no step.
+    via: Option<String>,
     target: Option<String>,
     message_id: Option<String>,
     /// When a step began, or when an effect changed.
@@ -120,11 +121,11 @@ pub(super) async fn load(tx: &mut Tx, id: JobId) -> Result<Option<Record>, Store
     .await)?;
     let Some(columns) = columns else { return Ok(None) };
     let parts: Vec<PartColumns> = within!(*tx, conn => sqlx::query_as(
-        "select position as number, kind, state, done, total, null as not_done, null as evidence, null as target, null as message_id,
+        "select position as number, kind, state, done, total, null as not_done, null as evidence, null as via, null as target, null as message_id,
                 started_at as at, ended_at
          from steps where job_id = $1
          union all
-         select number, kind, outcome, attempts, epoch, not_done, evidence, target, message_id, changed_at, null
+         select number, kind, outcome, attempts, epoch, not_done, evidence, via, target, message_id, changed_at, null
          from effects where job_id = $1
          order by number",
     )
@@ -172,6 +173,7 @@ fn assemble(columns: JobColumns, parts: Vec<PartColumns>) -> Result<Record, Stor
             not_done,
             attempts: small(effect.done).ok_or_else(|| wrong("effects", "attempts"))?,
             epoch: small(effect.total).ok_or_else(|| wrong("effects", "epoch"))?,
+            via: effect.via.as_deref().and_then(Via::from_name).ok_or_else(|| wrong("effects", "via"))?,
             evidence: effect.evidence,
         });
         targets.extend(effect.target.map(|target| (number, target)));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use app::contract::Via;
 use async_trait::async_trait;
 use server::mail::{
     channel::{Channel, Delivery, Journal, Outgoing, Refused, Stop},
@@ -42,6 +43,10 @@ impl Dark {
 impl Channel for Dark {
     fn name(&self) -> &str {
         self.outbox.name()
+    }
+
+    fn via(&self) -> Via {
+        self.outbox.via()
     }
 
     async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
