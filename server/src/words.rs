@@ -1,7 +1,7 @@
 //! The words for effects, the same on every screen, in the history, the API and the command line.
 
 use app::{
-    contract::{EffectKind, JobKind, NotDone, Outcome, Phase, StepState},
+    contract::{Effect, EffectKind, JobKind, NotDone, Outcome, Phase, StepState, Unconfirmed, Via, contradiction},
     model::Mark,
 };
 use std::fmt::Write;
@@ -60,12 +60,23 @@ pub fn effect_kind(kind: EffectKind) -> &'static str {
     }
 }
 
-/// The word for an outcome. For e-mail, `done` reads "accepted by the mail service", never more than that.
-pub fn outcome(kind: EffectKind, outcome: Outcome) -> &'static str {
+/// What the form for a report says about its messages; `name` is what the channel is called.
+pub fn sent_through(via: Via, name: &str) -> String {
+    match via {
+        Via::MailService => format!("Sent through: {name}."),
+        Via::Outbox => "Messages are written to a folder on the server; no e-mail is sent.".into(),
+    }
+}
+
+/// The word for an outcome. For e-mail, `done` reads "accepted by the mail service", never more than that, and less where it went
+/// into the outbox folder.
+pub fn outcome(kind: EffectKind, outcome: Outcome, via: Via) -> &'static str {
     match (kind, outcome) {
         (_, Outcome::NotStarted) => "not started",
         (_, Outcome::InFlight) => "in flight",
+        (_, Outcome::InDoubt) if via == Via::Outbox => "being written",
         (_, Outcome::InDoubt) => "handed over, no answer yet",
+        (EffectKind::Email, Outcome::Done) if via == Via::Outbox => "written to the outbox folder, no e-mail was sent",
         (EffectKind::Email, Outcome::Done) => "accepted by the mail service",
         (EffectKind::Report, Outcome::Done) => "saved",
         (EffectKind::ModelCall, Outcome::Done) => "answered",
@@ -79,18 +90,46 @@ pub fn outcome(kind: EffectKind, outcome: Outcome) -> &'static str {
     }
 }
 
-/// The word for an outcome, with why it was not done.
-pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>) -> &'static str {
+/// The word for an outcome, with why it was not done, or with both words where evidence contradicts a person's.
+pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>, via: Via, contradicted: bool) -> &'static str {
     match not_done {
+        _ if contradicted => contradiction(is, via),
         Some(NotDone::Refused) => "refused",
         Some(NotDone::BrokenOff) => "broken off",
         Some(NotDone::GaveUp) => "given up",
         Some(NotDone::Attested) => "not accepted, as a person attests",
         Some(NotDone::Unreached) if kind == EffectKind::ModelCall => "not answered",
         Some(NotDone::Unreached) => "not handed over",
-        None => outcome(kind, is),
+        None => outcome(kind, is, via),
     }
 }
+
+/// What is known about an effect, and what came after a person's word and says otherwise.
+pub fn evidence(known: Option<String>, contradiction: Option<&str>) -> Option<String> {
+    match (known, contradiction) {
+        (Some(known), Some(later)) => Some(format!("{known}; later: {later}")),
+        (known, _) => known,
+    }
+}
+
+/// What it means that an e-mail is unconfirmed, for whoever has to find out.
+pub fn unconfirmed(why: Option<Unconfirmed>) -> &'static str {
+    match why {
+        Some(Unconfirmed::Copied) => {
+            "This is a restored copy. Here the message was not handed over, but the original may have sent it since the copy was made."
+        }
+        Some(Unconfirmed::Unattended) => {
+            "Unconfirmed means that the whole message may have been handed over and that the wait for its answer ended without its worker: the mail service may have accepted it, or not."
+        }
+        Some(Unconfirmed::Unanswered) | None => {
+            "Unconfirmed means that the whole message was handed over and no answer came: the mail service may have accepted it, or not."
+        }
+    }
+}
+
+/// What to know before saying what became of an e-mail whose worker may be alive.
+pub const ANSWER_MAY_COME: &str = "An answer may still come: the worker that handed it over may still be connected to the mail \
+                                   server. If it comes and says otherwise, it is shown beside your word.";
 
 /// The history's entry about an operation that a stopping job waits for.
 pub fn waiting_until_ended(operation: &str) -> String {
@@ -113,8 +152,9 @@ pub fn ended_after_the_cancel(operation: &str) -> String {
 }
 
 /// The mark beside an outcome.
-pub fn outcome_mark(outcome: Outcome, not_done: Option<NotDone>) -> Mark {
+pub fn outcome_mark(outcome: Outcome, not_done: Option<NotDone>, contradicted: bool) -> Mark {
     match outcome {
+        _ if contradicted => Mark::Doubt,
         Outcome::NotStarted => Mark::Waiting,
         Outcome::InFlight => Mark::Running,
         Outcome::InDoubt | Outcome::Unconfirmed => Mark::Doubt,
@@ -138,7 +178,8 @@ pub fn step_mark(state: StepState, stopping: bool) -> Mark {
 
 /// The mark beside a job: doubt about an e-mail outweighs how the job ended.
 pub fn job_mark(job: &app::contract::Job) -> Mark {
-    if job.phase.is_final() && job.emails().any(|email| email.outcome == Outcome::Unconfirmed) {
+    let in_doubt = |email: &Effect| email.outcome == Outcome::Unconfirmed || email.contradiction.is_some();
+    if job.phase.is_final() && job.emails().any(in_doubt) {
         return Mark::Doubt;
     }
     match job.phase {

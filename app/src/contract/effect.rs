@@ -74,6 +74,33 @@ named!(NotDone {
     Refused => "refused", Unreached => "unreached", GaveUp => "gave_up", BrokenOff => "broken_off", Attested => "attested",
 });
 
+/// Why nobody can tell whether an effect has happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unconfirmed {
+    /// The worker that handed it over got no answer.
+    Unanswered,
+    /// It was accounted for without its worker, which may live and still get an answer.
+    Unattended,
+    /// Here it has not happened, but this is a restored copy: the original may have gone on with it since.
+    Copied,
+}
+
+named!(Unconfirmed { Unanswered => "unanswered", Unattended => "unattended", Copied => "copied" });
+
+/// What a message is handed over to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// A mail server, or a service over HTTP, that sends it on.
+    #[default]
+    MailService,
+    /// A folder of the server's: nobody is sent anything.
+    Outbox,
+}
+
+named!(Via { MailService => "mail_service", Outbox => "outbox" });
+
 /// What a worker or a look-up found out about an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -94,17 +121,37 @@ pub struct Effect {
     pub outcome: Outcome,
     /// Set exactly when the outcome is `not_done`.
     pub not_done: Option<NotDone>,
+    /// Set only while the outcome is `unconfirmed`.
+    pub unconfirmed: Option<Unconfirmed>,
     /// How often it was begun.
     pub attempts: u32,
     /// The claim under which the latest attempt began: only its holder may bring evidence for it.
     pub epoch: Epoch,
+    /// What the latest attempt hands the message over to.
+    pub via: Via,
     /// The proof of `done`, or what is known about any other outcome.
     pub evidence: Option<String>,
+    /// Whether a person's word is all that has settled it.
+    pub attested: bool,
+    /// Evidence that came after that word and says otherwise. Both stand: neither takes the other back.
+    pub contradiction: Option<String>,
 }
 
 impl Effect {
     pub(super) fn not_started(number: u32, kind: EffectKind) -> Self {
-        Self { number, kind, outcome: Outcome::NotStarted, not_done: None, attempts: 0, epoch: 0, evidence: None }
+        Self {
+            number,
+            kind,
+            outcome: Outcome::NotStarted,
+            not_done: None,
+            unconfirmed: None,
+            attempts: 0,
+            epoch: 0,
+            via: Via::default(),
+            evidence: None,
+            attested: false,
+            contradiction: None,
+        }
     }
 
     /// Whether a worker may (still, or again) begin it.
@@ -122,16 +169,22 @@ impl Effect {
         }
     }
 
+    /// Whether it is unconfirmed only because this is a copy.
+    pub fn is_copied(&self) -> bool {
+        self.outcome == Outcome::Unconfirmed && self.unconfirmed == Some(Unconfirmed::Copied)
+    }
+
     /// Whether it may have happened without proof of it. A person's word that it did not is no proof either.
     pub fn may_have_happened(&self) -> bool {
         self.outcome == Outcome::Unconfirmed || self.not_done == Some(NotDone::Attested)
     }
 
-    pub(super) fn begin(&mut self, epoch: Epoch) {
+    pub(super) fn begin(&mut self, epoch: Epoch, via: Via) {
         self.outcome = Outcome::InFlight;
-        self.not_done = None;
+        (self.not_done, self.unconfirmed) = (None, None);
         self.attempts += 1;
         self.epoch = epoch;
+        self.via = via;
         self.evidence = None;
     }
 
@@ -143,6 +196,21 @@ impl Effect {
         };
         self.outcome = outcome;
         self.not_done = not_done;
+        self.unconfirmed = (outcome == Outcome::Unconfirmed).then_some(Unconfirmed::Unanswered);
         self.evidence = Some(evidence);
+    }
+    /// This is a copy `of` something, and the original may have gone on with it.
+    pub(super) fn doubt_original(&mut self, of: &str) {
+        self.conclude(Verdict::Unconfirmed(format!("restored from {of}; the original may have sent it since")));
+        self.unconfirmed = Some(Unconfirmed::Copied);
+    }
+
+    /// A person says that the original did not go on with it: it stands where it stood when the copy was made.
+    pub(super) fn trust_copy(&mut self, word: &str) {
+        if self.attempts == 0 {
+            *self = Self { via: self.via, ..Self::not_started(self.number, self.kind) };
+        } else {
+            self.conclude(Verdict::NotDone(NotDone::Unreached, word.to_owned()));
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! A transition either changes the record or refuses and leaves it untouched. Those that let something start carry the claim
 //! of their caller and meet two guards, in this order: the lease is still theirs, and no cancel is requested.
 
-use super::{Effect, EffectKind, NotDone, Outcome, Step, StepKind, StepState, Verdict, named};
+use super::{Effect, EffectKind, NotDone, Outcome, Step, StepKind, StepState, Unconfirmed, Verdict, Via, named};
 use serde::{Deserialize, Serialize};
 
 /// Counts the claims of a job. A worker carries the epoch of its claim in everything it commits.
@@ -117,6 +117,9 @@ pub struct Job {
     pub steps: Vec<Step>,
     pub effects: Vec<Effect>,
     pub failure: Option<Failure>,
+    /// What this is a copy of, where it was restored and an e-mail in it was not proved: "a backup of 3 June, 14:02". What the
+    /// original has done since is not known here, and stays so.
+    pub copied: Option<String>,
 }
 
 impl Job {
@@ -144,6 +147,7 @@ impl Job {
             steps: Self::course(kind, hold).map(Step::pending).collect(),
             effects,
             failure: None,
+            copied: None,
         }
     }
 
@@ -234,8 +238,13 @@ impl Job {
         Ok(())
     }
 
-    /// Begins an effect: `not_started`, or `not_done` and worth another attempt, becomes `in_flight`.
+    /// Begins an e-mail through a mail service: see [`Job::begin_email`].
     pub fn begin_effect(&mut self, epoch: Epoch, number: u32) -> Result<(), Refusal> {
+        self.begin_email(epoch, number, Via::MailService)
+    }
+
+    /// Begins an e-mail: `not_started`, or `not_done` and worth another attempt, becomes `in_flight`.
+    pub fn begin_email(&mut self, epoch: Epoch, number: u32, via: Via) -> Result<(), Refusal> {
         self.may_go_on(epoch)?;
         let step = self.current_step();
         let Some(effect) = self.effects.iter_mut().find(|effect| effect.number == number) else {
@@ -244,7 +253,7 @@ impl Job {
         if effect.kind != EffectKind::Email || step != Some(StepKind::Email) || !effect.may_begin() {
             return Err(Refusal::OutOfOrder("the effect cannot begin here"));
         }
-        effect.begin(epoch);
+        effect.begin(epoch, via);
         Ok(())
     }
 
@@ -256,7 +265,7 @@ impl Job {
         }
         let number = self.next_number();
         let mut effect = Effect::not_started(number, EffectKind::ModelCall);
-        effect.begin(epoch);
+        effect.begin(epoch, Via::default());
         self.effects.push(effect);
         Ok(number)
     }
@@ -318,7 +327,7 @@ impl Job {
         }
         if kind == StepKind::Save {
             for effect in self.effects.iter_mut().filter(|effect| effect.kind == EffectKind::Report) {
-                effect.begin(epoch);
+                effect.begin(epoch, Via::default());
                 effect.conclude(Verdict::Done("the report's row is committed".into()));
             }
         }
@@ -435,6 +444,9 @@ impl Job {
                 _ => Verdict::NotDone(NotDone::BrokenOff, format!("abandoned when {gone}; the provider may have gone on")),
             };
             effect.conclude(verdict);
+            if effect.outcome == Outcome::Unconfirmed {
+                effect.unconfirmed = Some(Unconfirmed::Unattended);
+            }
         }
         if self.cancel_requested {
             self.end_stopped();
@@ -481,5 +493,7 @@ impl Job {
         }
         self.phase = phase;
         self.leased = false;
+        // That the original did not go on is a person's word, which lets this copy go on. It proves nothing about what it did not do.
+        self.doubt_original();
     }
 }

@@ -53,7 +53,7 @@ pub struct NewReportView {
     pub errors: Vec<FieldError>,
     /// "Built-in summarizer", or a model's name and place.
     pub summarizer: String,
-    /// "outbox folder" or the mail server.
+    /// "Sent through: …", or that the outbox folder sends nothing.
     pub channel: String,
     /// "25 MB per file, 100 MB together".
     pub upload_limit: String,

@@ -9,6 +9,7 @@ use crate::{
     period::{Period, parse_zone},
     source::{Source, count, dating::date_document},
     store::{Copies, StoreError, Upload},
+    words,
 };
 use app::{
     error::AppError,
@@ -247,7 +248,7 @@ impl Desk {
             warnings,
             errors,
             summarizer: self.summarizer.to_string(),
-            channel: self.services.channel.name().to_owned(),
+            channel: words::sent_through(self.services.channel.via(), self.services.channel.name()),
             upload_limit: format!(
                 "{} MB per file, {} MB together",
                 megabytes(self.settings.max_file_bytes()),

@@ -8,6 +8,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use app::contract::Via;
 use async_trait::async_trait;
 use chrono::TimeDelta;
 use lettre::Address;
@@ -272,6 +273,11 @@ pub trait Journal: Send + Sync {
 pub trait Channel: Send + Sync {
     /// How screens call it, e.g. `outbox folder` or `SMTP mail.example.org:465`.
     fn name(&self) -> &str;
+
+    /// What kind of thing it hands messages over to; the record keeps it, since settings change.
+    fn via(&self) -> Via {
+        Via::MailService
+    }
 
     /// Makes one attempt. Dropping the future is as good as a crash: the record then decides.
     async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery;

@@ -22,6 +22,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use app::contract::Via;
 use async_trait::async_trait;
 use tokio::task::spawn_blocking;
 
@@ -58,6 +59,10 @@ impl Outbox {
 impl Channel for Outbox {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn via(&self) -> Via {
+        Via::Outbox
     }
 
     async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use app::contract::Via;
 use async_trait::async_trait;
 use server::mail::{
     channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Refused, Stop},
@@ -45,6 +46,10 @@ impl Dark {
 impl Channel for Dark {
     fn name(&self) -> &str {
         self.outbox.name()
+    }
+
+    fn via(&self) -> Via {
+        self.outbox.via()
     }
 
     async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {

@@ -148,7 +148,7 @@ pub fn Request(view: NewReportView) -> impl IntoView {
         month if month.is_empty() => "Generate report".to_owned(),
         month => format!("Generate {month} report"),
     };
-    let made_with = format!("Written by: {}. Sent through: {}.", initial.summarizer, initial.channel);
+    let made_with = format!("Written by: {}. {}", initial.summarizer, initial.channel);
 
     view! {
         <form

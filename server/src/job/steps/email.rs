@@ -90,7 +90,7 @@ async fn send(work: &Work, number: u32) -> Result<(), StepError> {
     if change.job.kind == JobKind::SecondCopy && change.is_withdrawn().await? {
         return Err(StepError::Failed("The report was withdrawn before its link went out again.".into()));
     }
-    change.job.begin_effect(work.claim.epoch, number)?;
+    change.job.begin_email(work.claim.epoch, number, work.services.channel.via())?;
     let effect = change.job.effect(number).cloned().ok_or(Refusal::OutOfOrder("no such effect"))?;
     change.commit().await?;
 
