@@ -1,7 +1,7 @@
 //! The words for effects, the same on every screen, in the history, the API and the command line.
 
 use app::{
-    contract::{EffectKind, JobKind, NotDone, Outcome, Phase, StepState},
+    contract::{EffectKind, Job, JobKind, NotDone, Outcome, Phase, StepState},
     model::Mark,
 };
 use std::fmt::Write;
@@ -79,16 +79,26 @@ pub fn outcome(kind: EffectKind, outcome: Outcome) -> &'static str {
     }
 }
 
-/// The word for an outcome, with why it was not done.
-pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>) -> &'static str {
+/// The word for an outcome, with why it was not done and what may still come of it. `phase` is that of the job; `None` where the
+/// job is deleted.
+pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>, phase: Option<Phase>) -> &'static str {
+    let goes_on = phase.is_some_and(Phase::lets_start);
     match not_done {
+        Some(NotDone::BrokenOff) if goes_on && kind == EffectKind::Email => "broken off, to be tried again",
+        Some(NotDone::Unreached) if goes_on && kind == EffectKind::Email => "not handed over yet",
         Some(NotDone::Refused) => "refused",
         Some(NotDone::BrokenOff) => "broken off",
         Some(NotDone::GaveUp) => "given up",
         Some(NotDone::Attested) => "not accepted, as a person attests",
         Some(NotDone::Unreached) if kind == EffectKind::ModelCall => "not answered",
         Some(NotDone::Unreached) => "not handed over",
-        None => outcome(kind, is),
+        None if is != Outcome::NotStarted => outcome(kind, is),
+        None if goes_on => "planned",
+        None => match kind {
+            EffectKind::Email => "will not be sent",
+            EffectKind::Report => "will not be saved",
+            EffectKind::ModelCall | EffectKind::Withdrawal | EffectKind::Deletion => "will not happen",
+        },
     }
 }
 
@@ -113,9 +123,10 @@ pub fn ended_after_the_cancel(operation: &str) -> String {
 }
 
 /// The mark beside an outcome.
-pub fn outcome_mark(outcome: Outcome, not_done: Option<NotDone>) -> Mark {
+pub fn outcome_mark(outcome: Outcome, not_done: Option<NotDone>, phase: Option<Phase>) -> Mark {
     match outcome {
-        Outcome::NotStarted => Mark::Waiting,
+        Outcome::NotStarted if phase.is_some_and(Phase::lets_start) => Mark::Waiting,
+        Outcome::NotStarted => Mark::Skipped,
         Outcome::InFlight => Mark::Running,
         Outcome::InDoubt | Outcome::Unconfirmed => Mark::Doubt,
         Outcome::Done => Mark::Done,
@@ -124,11 +135,12 @@ pub fn outcome_mark(outcome: Outcome, not_done: Option<NotDone>) -> Mark {
     }
 }
 
-/// The mark beside a step.
-pub fn step_mark(state: StepState, stopping: bool) -> Mark {
+/// The mark beside a step that brings about one thing.
+pub fn step_mark(state: StepState, phase: Phase) -> Mark {
     match state {
-        StepState::Pending | StepState::Skipped => Mark::Waiting,
-        StepState::Running if stopping => Mark::Stopping,
+        StepState::Pending if phase.lets_start() => Mark::Waiting,
+        StepState::Pending | StepState::Skipped => Mark::Skipped,
+        StepState::Running if phase == Phase::Stopping => Mark::Stopping,
         StepState::Running => Mark::Running,
         StepState::Done => Mark::Done,
         StepState::Failed => Mark::Failed,
@@ -136,8 +148,50 @@ pub fn step_mark(state: StepState, stopping: bool) -> Mark {
     }
 }
 
+/// The mark beside the step that sends the messages: it is no better than the worst of them.
+pub fn email_step_mark(job: &Job, state: StepState) -> Mark {
+    let begun = job.emails().any(|email| email.attempts > 0);
+    if state == StepState::Running || !begun {
+        return step_mark(state, job.phase);
+    }
+    if job.emails().any(|email| matches!(email.outcome, Outcome::Unconfirmed | Outcome::InDoubt)) {
+        Mark::Doubt
+    } else if job.emails().all(|email| email.outcome == Outcome::Done) {
+        Mark::Done
+    } else if state == StepState::Pending && job.phase.lets_start() {
+        Mark::Waiting
+    } else if state == StepState::Failed || job.emails().any(|email| email.outcome == Outcome::NotDone && email.is_settled()) {
+        Mark::Failed
+    } else {
+        Mark::Stopped
+    }
+}
+
+/// What became of a job's messages, in numbers: "1 accepted, 2 refused".
+pub fn email_result(job: &Job) -> String {
+    let (mut accepted, mut unconfirmed, mut refused, mut not_sent, mut to_come) = (0, 0, 0, 0, 0);
+    for email in job.emails() {
+        *match email.outcome {
+            Outcome::Done => &mut accepted,
+            Outcome::Unconfirmed | Outcome::InDoubt => &mut unconfirmed,
+            Outcome::NotDone if email.not_done == Some(NotDone::Refused) => &mut refused,
+            _ if job.phase.lets_start() && email.may_begin() => &mut to_come,
+            _ => &mut not_sent,
+        } += 1;
+    }
+    let numbers = [
+        (accepted, "accepted"),
+        (unconfirmed, "unconfirmed"),
+        (refused, "refused"),
+        (not_sent, "not sent"),
+        (to_come, "planned"),
+    ];
+    let parts: Vec<String> = numbers.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    parts.join(", ")
+}
+
 /// The mark beside a job: doubt about an e-mail outweighs how the job ended.
-pub fn job_mark(job: &app::contract::Job) -> Mark {
+pub fn job_mark(job: &Job) -> Mark {
     if job.phase.is_final() && job.emails().any(|email| email.outcome == Outcome::Unconfirmed) {
         return Mark::Doubt;
     }
@@ -148,7 +202,111 @@ pub fn job_mark(job: &app::contract::Job) -> Mark {
         Phase::Stopping => Mark::Stopping,
         Phase::Cancelled => Mark::Stopped,
         Phase::Finished if job.emails().any(|email| email.outcome == Outcome::NotDone) => Mark::Failed,
+        Phase::Finished if job.cancel_requested => Mark::Late,
         Phase::Finished => Mark::Done,
         Phase::Failed => Mark::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use app::contract::{StepKind, Verdict};
+
+    #[test]
+    fn what_has_not_begun_is_planned_until_nothing_may_start_any_more() {
+        for &phase in Phase::ALL {
+            for &kind in EffectKind::ALL {
+                let said = outcome_in_full(kind, Outcome::NotStarted, None, Some(phase));
+                let mark = outcome_mark(Outcome::NotStarted, None, Some(phase));
+                if matches!(phase, Phase::Queued | Phase::Running) {
+                    assert_eq!((said, mark), ("planned", Mark::Waiting));
+                } else {
+                    assert!(said.starts_with("will not "), "{phase:?}: {said}");
+                    assert_eq!(mark, Mark::Skipped);
+                }
+            }
+        }
+        assert_eq!(outcome_in_full(EffectKind::Email, Outcome::NotStarted, None, None), "will not be sent");
+    }
+
+    #[test]
+    fn only_what_may_be_tried_again_sounds_as_if_it_were() {
+        for why in [NotDone::Unreached, NotDone::BrokenOff] {
+            let said = |phase| outcome_in_full(EffectKind::Email, Outcome::NotDone, Some(why), Some(phase));
+            let hopes = |said: &str| said.contains("yet") || said.contains("again");
+            assert!(hopes(said(Phase::Running)));
+            for phase in [Phase::Stopping, Phase::Cancelled, Phase::Finished, Phase::Failed] {
+                assert!(!hopes(said(phase)), "{phase:?}: {}", said(phase));
+            }
+        }
+    }
+
+    /// A job whose messages came to this, in each way that it can end after that.
+    fn mailed(verdicts: &[Verdict]) -> Vec<Job> {
+        let mut job = Job::create(u32::try_from(verdicts.len()).unwrap(), false);
+        let epoch = job.claim().unwrap();
+        for kind in [StepKind::Collect, StepKind::Summarize, StepKind::Save] {
+            job.complete_step(epoch, kind).unwrap();
+        }
+        for (number, verdict) in (2..).zip(verdicts) {
+            job.begin_effect(epoch, number).unwrap();
+            if !matches!(verdict, Verdict::NotDone(NotDone::BrokenOff | NotDone::Unreached, _)) {
+                job.doubt(epoch, number).unwrap();
+            }
+            job.settle(epoch, number, verdict.clone()).unwrap();
+        }
+        let mut ends = Vec::new();
+        let mut finished = job.clone();
+        if finished.complete_step(epoch, StepKind::Email).is_ok() {
+            ends.push(finished);
+        }
+        let mut cancelled = job.clone();
+        cancelled.cancel();
+        cancelled.account(epoch).unwrap();
+        ends.push(cancelled);
+        let mut put_back = job;
+        if put_back.release(epoch).is_ok() {
+            put_back.cancel();
+            ends.push(put_back);
+        }
+        ends
+    }
+
+    #[test]
+    fn a_mark_never_says_more_than_the_sentence_beside_it() {
+        let verdicts = [
+            Verdict::Done("250 ok".into()),
+            Verdict::NotDone(NotDone::Refused, "550 no".into()),
+            Verdict::NotDone(NotDone::BrokenOff, "before the dot".into()),
+            Verdict::Unconfirmed("no answer".into()),
+        ];
+        for first in &verdicts {
+            for second in &verdicts {
+                for job in mailed(&[first.clone(), second.clone()]) {
+                    let said = email_result(&job);
+                    let mark = email_step_mark(&job, job.step(StepKind::Email).unwrap().state);
+                    let expected = match said.as_str() {
+                        "2 accepted" => Mark::Done,
+                        said if said.contains("unconfirmed") => Mark::Doubt,
+                        said if said.contains("refused") => Mark::Failed,
+                        _ => Mark::Stopped,
+                    };
+                    assert_eq!(mark, expected, "{said}, {:?}", job.phase);
+                    assert!(!said.contains("planned"), "{said}, {:?}", job.phase);
+                    // A tick is for what was wanted and has happened, whole.
+                    let sentence = app::contract::headline(&job);
+                    assert_eq!(
+                        job_mark(&job) == Mark::Done,
+                        sentence == "Report saved; email accepted by the mail service",
+                        "{sentence}"
+                    );
+                    assert_eq!(
+                        job_mark(&job) == Mark::Late,
+                        sentence.starts_with("The cancel came too late") && said == "2 accepted"
+                    );
+                }
+            }
+        }
     }
 }

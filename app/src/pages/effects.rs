@@ -3,6 +3,7 @@
 use crate::{
     contract::{EffectKind, Outcome},
     error::AppError,
+    live::{AsOf, News},
     model::{EffectQuery, EffectRow, EffectsView, FieldError},
     ui::{Field, Framed, Here, Notice, StateMark, Time, Tone, load, page},
 };
@@ -19,7 +20,7 @@ async fn load_effects(#[server(default)] query: EffectQuery) -> Result<Framed<Ef
 /// The word for an outcome in the filter.
 fn outcome_word(outcome: Outcome) -> &'static str {
     match outcome {
-        Outcome::NotStarted => "Not started",
+        Outcome::NotStarted => "Not begun",
         Outcome::InFlight => "In flight",
         Outcome::InDoubt => "In doubt",
         Outcome::Done => "Done",
@@ -48,24 +49,47 @@ pub fn Effects() -> impl IntoView {
     page(Here::Effects, data, |effects| view! { <History effects /> })
 }
 
-/// The filters, the open effects and the others.
+/// The filters, the open effects and the others, which follow the record.
 #[component]
 fn History(effects: EffectsView) -> impl IntoView {
-    let EffectsView { open, rows, older_path, query, mistakes } = effects;
+    let (query, mistakes) = (effects.query.clone(), effects.mistakes.clone());
+    let shown = RwSignal::new(effects);
+    let asked = StoredValue::new(query.clone());
+    expect_context::<News>().follow(
+        |_| true,
+        move || async move {
+            let read = load_effects(asked.try_get_value().unwrap_or_default()).await?;
+            let _ = shown.try_set(read.content);
+            Ok(())
+        },
+    );
+    let as_of = Memo::new(move |_| shown.with(|view| view.as_of.clone()));
+    let older_path = Memo::new(move |_| shown.with(|view| view.older_path.clone()));
+    let open = Memo::new(move |_| shown.with(|view| view.open.clone()));
+    let rows = Memo::new(move |_| shown.with(|view| view.rows.clone()));
     let readable = mistakes.is_empty();
     // Where the open ones fill the page, the others come after it.
-    let only_open = !open.is_empty() && older_path.is_some() && rows.is_empty();
-    let open_title = if only_open { format!("Open (the newest {})", open.len()) } else { format!("Open ({})", open.len()) };
+    let only_open =
+        Memo::new(move |_| shown.with(|view| !view.open.is_empty() && view.older_path.is_some() && view.rows.is_empty()));
+    let open_title = move || {
+        let count = open.with(Vec::len);
+        if only_open.get() { format!("Open (the newest {count})") } else { format!("Open ({count})") }
+    };
+    let any_open = Memo::new(move |_| open.with(|open| !open.is_empty()));
+    let any_other = Memo::new(move |_| rows.with(|rows| !rows.is_empty()));
+    let rest = if query.outcome == Outcome::NotStarted.name() { "Not begun" } else { "Settled" };
     let exports = readable.then(|| (query.export_path("csv"), query.export_path("json")));
     view! {
         <Title text="Effects" />
         <div class="flow wide">
             <div class="heading">
                 <h1>"Effects"</h1>
-                <p class="soft">"Everything that the outside could see, with its proof. Open ones first."</p>
+                <p class="soft">
+                    "Everything that the outside could see, with its proof. Open ones first. " <AsOf at=as_of />
+                </p>
             </div>
             <Filters query mistakes />
-            {(!open.is_empty())
+            {move || any_open.get()
                 .then(|| {
                     view! {
                         <section class="flow" aria-labelledby="open">
@@ -74,20 +98,20 @@ fn History(effects: EffectsView) -> impl IntoView {
                         </section>
                     }
                 })}
-            {(readable && !only_open)
+            {move || (readable && !only_open.get())
                 .then(|| {
                     view! {
                         <section class="flow" aria-labelledby="others">
-                            <h2 id="others">"Settled"</h2>
-                            {if rows.is_empty() {
-                                view! { <p class="empty">"Nothing to show."</p> }.into_any()
-                            } else {
+                            <h2 id="others">{rest}</h2>
+                            {move || if any_other.get() {
                                 view! { <Ledger rows /> }.into_any()
+                            } else {
+                                view! { <p class="empty">"Nothing to show."</p> }.into_any()
                             }}
                         </section>
                     }
                 })}
-            {older_path
+            {move || older_path.get()
                 .map(|path| {
                     view! {
                         <p>
@@ -212,7 +236,7 @@ fn Filters(query: EffectQuery, mistakes: Vec<FieldError>) -> impl IntoView {
 
 /// Rows of effects.
 #[component]
-fn Ledger(rows: Vec<EffectRow>) -> impl IntoView {
+fn Ledger(rows: Memo<Vec<EffectRow>>) -> impl IntoView {
     let row = |row: EffectRow| {
         let job = match row.job_path {
             Some(path) => view! { <a href=path>{row.job_title}</a> }.into_any(),
@@ -261,7 +285,13 @@ fn Ledger(rows: Vec<EffectRow>) -> impl IntoView {
                     <th scope="col">"Job"</th>
                 </tr>
             </thead>
-            <tbody>{rows.into_iter().map(row).collect_view()}</tbody>
+            <tbody>
+                <For
+                    each=move || rows.get()
+                    key=|row| (row.job.clone(), row.number, row.at.iso.clone(), row.outcome, row.mark, row.job_path.is_some())
+                    children=row
+                />
+            </tbody>
         </table>
     }
 }

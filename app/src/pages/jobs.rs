@@ -3,6 +3,7 @@
 use crate::{
     contract::Phase,
     error::AppError,
+    live::{AsOf, News},
     model::{JobRow, JobsView, Said},
     pages::query,
     ui::{Framed, Here, SaidNotice, StateMark, Time, load, page},
@@ -32,16 +33,27 @@ fn word(phase: Phase) -> &'static str {
 #[component]
 pub fn Jobs() -> impl IntoView {
     let (state, before, said) = (query("state"), query("before"), query("said"));
+    let asked = move || (state.get_untracked(), before.get_untracked());
     let data = load(move || (state.get(), before.get()), |(state, before)| load_jobs(state, before));
     page(Here::Jobs, data, move |jobs| {
-        view! { <List jobs state=state.get_untracked() said=Said::from_name(&said.get_untracked()) /> }
+        let (state, before) = asked();
+        view! { <List jobs state before said=Said::from_name(&said.get_untracked()) /> }
     })
 }
 
-/// The filter and the rows.
+/// The filter and the rows, which follow the record.
 #[component]
-fn List(jobs: JobsView, state: String, said: Option<Said>) -> impl IntoView {
-    let JobsView { jobs, older_path, of_everyone } = jobs;
+fn List(jobs: JobsView, state: String, before: String, said: Option<Said>) -> impl IntoView {
+    let of_everyone = jobs.of_everyone;
+    let list = RwSignal::new(jobs);
+    let asked = StoredValue::new((state.clone(), before));
+    expect_context::<News>().follow_jobs(list, move || async move {
+        let (state, before) = asked.try_get_value().unwrap_or_default();
+        Ok(load_jobs(state, before).await?.content)
+    });
+    let none = Memo::new(move |_| list.with(|list| list.jobs.is_empty()));
+    let older_path = Memo::new(move |_| list.with(|list| list.older_path.clone()));
+    let as_of = Memo::new(move |_| list.with(|list| list.as_of.clone()));
     let filtered = !state.is_empty();
     let nothing = if filtered { "No job is in this state." } else { "There are no jobs." };
     let options = Phase::ALL
@@ -54,7 +66,8 @@ fn List(jobs: JobsView, state: String, said: Option<Said>) -> impl IntoView {
             <div class="heading">
                 <h1>"Jobs"</h1>
                 <p class="soft">
-                    {if of_everyone { "Everybody's reports, newest first." } else { "Your reports, newest first." }}
+                    {if of_everyone { "Everybody's reports, newest first. " } else { "Your reports, newest first. " }}
+                    <AsOf at=as_of />
                 </p>
             </div>
             <SaidNotice said />
@@ -70,7 +83,7 @@ fn List(jobs: JobsView, state: String, said: Option<Said>) -> impl IntoView {
                     "Show"
                 </button>
             </form>
-            {if jobs.is_empty() {
+            {move || if none.get() {
                 view! {
                     <p class="empty">
                         {nothing} " "
@@ -94,12 +107,16 @@ fn List(jobs: JobsView, state: String, said: Option<Said>) -> impl IntoView {
                                 </th>
                             </tr>
                         </thead>
-                        <tbody>{jobs.into_iter().map(|job| view! { <Row job /> }).collect_view()}</tbody>
+                        <tbody>
+                            <For each=move || list.get().jobs key=|job| (job.id.clone(), job.version) let:job>
+                                <Row job />
+                            </For>
+                        </tbody>
                     </table>
                 }
                     .into_any()
             }}
-            {older_path
+            {move || older_path.get()
                 .map(|path| {
                     view! {
                         <p>

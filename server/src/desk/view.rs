@@ -8,8 +8,12 @@ use crate::{
     words,
 };
 use app::{
-    contract::{EffectKind, Job, JobKind, Outcome, Phase, Step, StepKind, StepState, headline, if_cancelled_now, waiting_for},
-    model::{AfterwardsView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, Mark, Moment, StepView},
+    contract::{
+        Effect, EffectKind, Job, JobKind, Outcome, Phase, Step, StepKind, StepState, headline, if_cancelled_now, waiting_for,
+    },
+    model::{
+        AfterwardsView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, Mark, Moment, StepView, UnderWay,
+    },
 };
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -89,6 +93,7 @@ pub fn job_view(
             .zip(&record.times)
             .map(|(step, times)| step_view(record, step, times.started_at.zip(times.ended_at)))
             .collect(),
+        under_way: under_way(record, reader, now),
         effects: effects(record, reader.zone),
         coverage: coverage.iter().map(coverage_line).collect(),
         coverage_summary: coverage_summary(coverage),
@@ -134,28 +139,33 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
     let count = |n: u32| format!("{n} {}", if n == 1 { unit.0 } else { unit.1 });
     let emails = job.emails().count();
     let detail = match state {
-        StepState::Pending if kind == StepKind::Email => {
+        StepState::Pending | StepState::Skipped if kind == StepKind::Email && job.emails().any(|email| email.attempts > 0) => {
+            words::email_result(job)
+        }
+        StepState::Pending if kind == StepKind::Email && job.phase.lets_start() => {
             format!("not started, {}", if emails == 1 { "1 recipient".into() } else { format!("{emails} recipients") })
         }
-        StepState::Pending | StepState::Skipped => "not started".into(),
+        StepState::Pending if job.phase.lets_start() => "not started".into(),
+        StepState::Pending | StepState::Skipped if kind == StepKind::Email => "will not be sent".into(),
+        StepState::Pending | StepState::Skipped => "will not happen".into(),
         StepState::Running if kind == StepKind::Hold => "waiting".into(),
+        // A part takes long: which one it is says more than how many are done.
+        StepState::Running if total > 0 && kind == StepKind::Summarize => format!("part {} of {total}", (done + 1).min(total)),
         StepState::Running if total > 0 => format!("{done} of {}", count(total)),
         StepState::Running if stopping => "stopping".into(),
         StepState::Running => "started".into(),
         StepState::Done if kind == StepKind::Save => "saved".into(),
-        StepState::Done | StepState::Stopped if kind == StepKind::Email => email_result(record),
+        StepState::Done | StepState::Stopped if kind == StepKind::Email => words::email_result(job),
         StepState::Done if kind == StepKind::Collect => format!("{} looked at", count(total)),
         StepState::Done => "done".into(),
         StepState::Failed => "failed".into(),
         StepState::Stopped if total > 0 => format!("stopped at {done} of {}", count(total)),
         StepState::Stopped => "stopped".into(),
     };
-    let unproved =
-        kind == StepKind::Email && job.emails().any(|email| matches!(email.outcome, Outcome::Unconfirmed | Outcome::InDoubt));
     StepView {
         kind,
         state,
-        mark: if unproved && state != StepState::Running { Mark::Doubt } else { words::step_mark(state, stopping) },
+        mark: if kind == StepKind::Email { words::email_step_mark(job, state) } else { words::step_mark(state, job.phase) },
         title: kind.title().into(),
         detail,
         took: times.map(|(from, to)| duration(to - from)),
@@ -164,18 +174,25 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
     }
 }
 
-fn email_result(record: &Record) -> String {
-    let count = |test: fn(Outcome) -> bool| record.job.emails().filter(|email| test(email.outcome)).count();
-    let numbers = [
-        (count(|outcome| outcome == Outcome::Done), "accepted"),
-        (count(|outcome| outcome == Outcome::Unconfirmed), "unconfirmed"),
-        (count(|outcome| matches!(outcome, Outcome::NotDone | Outcome::NotStarted)), "not sent"),
-    ];
-    let parts: Vec<String> = numbers.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
-    parts.join(", ")
+/// The effect of a running job that has been under way for the longest.
+fn under_way(record: &Record, reader: &Reader, now: DateTime<Utc>) -> Option<UnderWay> {
+    if record.job.phase != Phase::Running {
+        return None;
+    }
+    let began = |effect: &Effect| Some((*record.effect_times.get(&effect.number)?, effect.number));
+    let effect = record.job.effects.iter().filter(|effect| effect.outcome.is_open()).min_by_key(|effect| began(effect))?;
+    let (since, number) = began(effect)?;
+    let target = record.targets.get(&number).map_or("", String::as_str);
+    Some(UnderWay {
+        what: words::effect_name(record.job.kind, effect.kind, number, target),
+        outcome_text: words::outcome_in_full(effect.kind, effect.outcome, effect.not_done, Some(record.job.phase)).into(),
+        since: moment(since, reader.zone),
+        seconds: u32::try_from((now - since).num_seconds().max(0)).unwrap_or(u32::MAX),
+    })
 }
 
 fn effects(record: &Record, zone: Tz) -> Vec<EffectLine> {
+    let phase = Some(record.job.phase);
     let mut effects: Vec<_> = record.job.effects.iter().collect();
     // As things happen: model calls, then the report, then the messages.
     effects.sort_by_key(|effect| (effect.kind, effect.number));
@@ -188,8 +205,8 @@ fn effects(record: &Record, zone: Tz) -> Vec<EffectLine> {
                 number: effect.number,
                 what: words::effect_name(record.job.kind, effect.kind, effect.number, target),
                 outcome: effect.outcome,
-                mark: words::outcome_mark(effect.outcome, effect.not_done),
-                outcome_text: words::outcome_in_full(effect.kind, effect.outcome, effect.not_done).into(),
+                mark: words::outcome_mark(effect.outcome, effect.not_done, phase),
+                outcome_text: words::outcome_in_full(effect.kind, effect.outcome, effect.not_done, phase).into(),
                 evidence: effect.evidence.clone(),
                 attempts: effect.attempts,
                 message_id: record.message_ids.get(&effect.number).filter(|_| effect.kind == EffectKind::Email).cloned(),

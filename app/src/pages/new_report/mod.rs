@@ -8,6 +8,7 @@ mod form;
 
 use crate::{
     error::AppError,
+    live::{AsOf, News},
     model::{DocumentChoice, JobRow, JobsView, NewReportView, RecipientCheck},
     pages::query,
     ui::{Framed, Here, StateMark, load, page},
@@ -32,6 +33,12 @@ async fn load_desk(draft: Option<String>, from: Option<String>, month: Option<St
         Ok(Desk { form, recent: pages.recent(&viewer).await? })
     })
     .await
+}
+
+/// The viewer's latest jobs alone, for an update.
+#[server(prefix = "/api", endpoint = "pages/recent")]
+async fn load_recent() -> Result<JobsView, AppError> {
+    super::answer::ask(async move |pages, viewer| pages.recent(&viewer).await).await
 }
 
 /// The form again for another choice of documents.
@@ -60,15 +67,19 @@ pub fn NewReport() -> impl IntoView {
             <Title text="New report" />
             <div class="with-aside">
                 <Request view=desk.form />
-                <Recent jobs=desk.recent.jobs />
+                <Recent jobs=desk.recent />
             </div>
         }
     })
 }
 
-/// The viewer's latest jobs.
+/// The viewer's latest jobs, which follow the record.
 #[component]
-fn Recent(jobs: Vec<JobRow>) -> impl IntoView {
+fn Recent(jobs: JobsView) -> impl IntoView {
+    let list = RwSignal::new(jobs);
+    expect_context::<News>().follow_jobs(list, load_recent);
+    let none = Memo::new(move |_| list.with(|list| list.jobs.is_empty()));
+    let as_of = Memo::new(move |_| list.with(|list| list.as_of.clone()));
     let item = |job: JobRow| {
         view! {
             <li>
@@ -84,13 +95,17 @@ fn Recent(jobs: Vec<JobRow>) -> impl IntoView {
     view! {
         <aside class="flow" aria-labelledby="recent">
             <h2 id="recent">"Recent"</h2>
-            {if jobs.is_empty() {
+            {move || if none.get() {
                 view! { <p class="empty">"Your reports will be listed here."</p> }.into_any()
             } else {
                 view! {
-                    <ul class="recent">{jobs.into_iter().map(item).collect_view()}</ul>
+                    <ul class="recent">
+                        <For each=move || list.get().jobs key=|job| (job.id.clone(), job.version) children=item />
+                    </ul>
                     <p>
                         <a href="/jobs">"All jobs"</a>
+                        " "
+                        <AsOf at=as_of />
                     </p>
                 }
                     .into_any()
