@@ -2,7 +2,7 @@
 //!
 //! Nothing in here runs while the server renders: effects and handlers exist in the browser only.
 
-use leptos::{ev, leptos_dom::helpers::TimeoutHandle, prelude::*};
+use leptos::{leptos_dom::helpers::TimeoutHandle, prelude::*};
 use send_wrapper::SendWrapper;
 use std::{rc::Rc, time::Duration};
 use wasm_bindgen::{JsCast, closure::Closure};
@@ -109,12 +109,11 @@ impl Line {
     }
 
     /// Calls `woken` whenever the person comes back to the page, for as long as the calling part of it stands.
-    pub fn on_waking(woken: impl Fn() + Copy + 'static) {
-        let awake = [
-            window_event_listener(ev::focus, move |_| woken()),
-            window_event_listener(ev::online, move |_| woken()),
-            window_event_listener_untyped("visibilitychange", move |_| woken()),
-        ];
+    pub fn on_waking(woken: Rc<dyn Fn()>) {
+        let awake = ["focus", "online", "visibilitychange"].map(|event| {
+            let woken = woken.clone();
+            window_event_listener_untyped(event, move |_| woken())
+        });
         on_cleanup(move || {
             for listener in awake {
                 listener.remove();

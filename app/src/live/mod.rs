@@ -5,4 +5,4 @@ mod line;
 mod news;
 
 pub use line::{Line, Told};
-pub use news::{AsOf, Change, News, provide_news};
+pub use news::{AsOf, News, provide_news};

@@ -10,7 +10,7 @@ use crate::{
 };
 use leptos::{prelude::*, task::spawn_local};
 use serde::Deserialize;
-use std::time::Duration;
+use std::{pin::Pin, rc::Rc, sync::Arc, time::Duration};
 
 /// The shortest time between two reads of the same part, however much happens.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -21,6 +21,9 @@ pub struct Change {
     pub id: String,
     pub version: i64,
 }
+
+/// The list of jobs that a part of the screen shows, if it shows one.
+type Shown = Option<RwSignal<JobsView>>;
 
 /// The stream. It is open while some part of the screen follows it.
 #[derive(Clone, Copy)]
@@ -43,59 +46,73 @@ pub fn provide_news() {
     });
 }
 
-/// The reads of one part of the screen.
-#[derive(Clone, Copy, Default)]
-struct Reads {
-    under_way: bool,
+/// How a part of the screen reads its data again. Boxed, so that all parts share one code.
+type Read = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), AppError>>>> + Send + Sync>;
+
+/// A part of the screen, and its reads.
+#[derive(Clone, Copy)]
+struct Part {
+    read: StoredValue<Read>,
+    under_way: StoredValue<bool>,
     /// Something was told after the read under way had begun.
-    again: bool,
+    again: StoredValue<bool>,
 }
 
 impl News {
-    /// Reads again when the connection stands, and then whenever what is told `concerns` this part, for as long as it stands.
-    /// What is told is empty where anything may have changed. An error of `read` says that nobody knows what the screen is worth.
-    pub fn follow<F>(self, concerns: impl Fn(&[Change]) -> bool + 'static, read: impl Fn() -> F + Copy + 'static)
+    /// Reads again when the connection stands, and then whenever something is told that the list `shown` does not show already, for
+    /// as long as this part of the screen stands. An error of `read` says that nobody knows what the screen is worth.
+    fn follow_beside<F>(self, shown: Shown, read: impl Fn() -> F + Send + Sync + 'static)
     where
         F: Future<Output = Result<(), AppError>> + 'static,
     {
-        let reads = StoredValue::new(Reads::default());
+        let read: Read = Arc::new(move || Box::pin(read()));
+        let part = Part { read: StoredValue::new(read), under_way: StoredValue::new(false), again: StoredValue::new(false) };
+        self.keep_up(part, shown);
+    }
+
+    /// The same for anything else than a list of jobs.
+    pub fn follow<F>(self, read: impl Fn() -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = Result<(), AppError>> + 'static,
+    {
+        self.follow_beside(None, read);
+    }
+
+    fn keep_up(self, part: Part, shown: Shown) {
         Effect::new(move |_| {
             self.join();
-            Line::on_waking(move || {
+            // What was told between the reading of what is shown and this moment was told to nobody.
+            if self.heard.get_untracked() {
+                self.read(part);
+            }
+            Line::on_waking(Rc::new(move || {
                 self.line.wake();
-                self.read(reads, read);
-            });
+                self.read(part);
+            }));
             on_cleanup(move || self.leave());
         });
         Effect::new(move |before: Option<()>| {
-            let concerned = self.latest.with(|latest| latest.is_empty() || concerns(latest));
+            let concerned = self.latest.with(|latest| latest.is_empty() || is_news_to(latest, shown));
             // The first time nothing has been told yet.
             if before.is_some() && concerned {
-                self.read(reads, read);
+                self.read(part);
             }
         });
     }
 
-    /// The same for a list of jobs: what its rows show already is no news to it, a job that it does not show may be new or have come
-    /// into it, and no row gives way to an older version of itself.
-    pub fn follow_jobs<F>(self, list: RwSignal<JobsView>, read: impl Fn() -> F + Copy + 'static)
+    /// The same for a list of jobs, where no row gives way to an older version of itself.
+    pub fn follow_jobs<F>(self, list: RwSignal<JobsView>, read: impl Fn() -> F + Send + Sync + 'static)
     where
         F: Future<Output = Result<JobsView, AppError>> + 'static,
     {
-        let shown = move |id: &str| {
-            list.try_with_untracked(|list| list.jobs.iter().find(|row| row.id == id).map(|row| row.version)).flatten()
-        };
-        self.follow(
-            move |changes| changes.iter().any(|change| shown(&change.id).is_none_or(|shown| is_news(change.version, shown))),
-            move || {
-                let reading = read();
-                async move {
-                    let read = reading.await?;
-                    let _ = list.try_update(|list| list.take_over(read));
-                    Ok(())
-                }
-            },
-        );
+        self.follow_beside(Some(list), move || {
+            let reading = read();
+            async move {
+                let read = reading.await?;
+                let _ = list.try_update(|list| list.take_over(read));
+                Ok(())
+            }
+        });
     }
 
     fn join(self) {
@@ -128,31 +145,37 @@ impl News {
         }
     }
 
-    fn read<F>(self, reads: StoredValue<Reads>, read: impl Fn() -> F + Copy + 'static)
-    where
-        F: Future<Output = Result<(), AppError>> + 'static,
-    {
-        let free = reads.try_update_value(|reads| {
-            reads.again = reads.under_way;
-            !std::mem::replace(&mut reads.under_way, true)
-        });
-        if free != Some(true) {
+    fn read(self, part: Part) {
+        if part.under_way.try_get_value() != Some(false) {
+            let _ = part.again.try_set_value(true);
             return;
         }
+        let Some(read) = part.read.try_get_value() else { return };
+        part.under_way.set_value(true);
+        part.again.set_value(false);
         spawn_local(async move {
             if read().await.is_err() {
                 self.line.lose();
             }
             set_timeout(
                 move || {
-                    if reads.try_update_value(|reads| std::mem::take(reads).again) == Some(true) {
-                        self.read(reads, read);
+                    let _ = part.under_way.try_set_value(false);
+                    if part.again.try_get_value() == Some(true) {
+                        self.read(part);
                     }
                 },
                 PAUSE,
             );
         });
     }
+}
+
+/// Whether a part of the screen has to be read again. To a list of jobs, what its rows show already is no news; a job that it does not
+/// show may be new, or have come into it. To any other part, everything is.
+fn is_news_to(changes: &[Change], shown: Shown) -> bool {
+    let version =
+        |id: &str| shown?.try_with_untracked(|list| list.jobs.iter().find(|row| row.id == id).map(|row| row.version)).flatten();
+    changes.iter().any(|change| version(&change.id).is_none_or(|shown| is_news(change.version, shown)))
 }
 
 /// As of when the list is that stands beside this, unless it is followed: before a script wakes, without one, and while the

@@ -44,7 +44,7 @@ impl Moment {
 }
 
 /// The shape and colour that stand beside a state's word (class names of `style/components/mark.css`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
     Waiting,

@@ -5,7 +5,7 @@ use crate::{
     error::AppError,
     live::{AsOf, News},
     model::{EffectQuery, EffectRow, EffectsView, FieldError},
-    ui::{Field, Framed, Here, Notice, StateMark, Time, Tone, load, page},
+    ui::{Field, Framed, Here, Notice, Row, Rows, StateMark, Time, Tone, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -55,29 +55,58 @@ fn History(effects: EffectsView) -> impl IntoView {
     let (query, mistakes) = (effects.query.clone(), effects.mistakes.clone());
     let shown = RwSignal::new(effects);
     let asked = StoredValue::new(query.clone());
-    expect_context::<News>().follow(
-        |_| true,
-        move || async move {
-            let read = load_effects(asked.try_get_value().unwrap_or_default()).await?;
-            let _ = shown.try_set(read.content);
-            Ok(())
-        },
-    );
-    let as_of = Memo::new(move |_| shown.with(|view| view.as_of.clone()));
-    let older_path = Memo::new(move |_| shown.with(|view| view.older_path.clone()));
-    let open = Memo::new(move |_| shown.with(|view| view.open.clone()));
-    let rows = Memo::new(move |_| shown.with(|view| view.rows.clone()));
+    expect_context::<News>().follow(move || async move {
+        let read = load_effects(asked.try_get_value().unwrap_or_default()).await?;
+        let _ = shown.try_set(read.content);
+        Ok(())
+    });
+    let as_of = Signal::derive(move || shown.with(|view| view.as_of.clone()));
+    let open = Signal::derive(move || shown.with(|view| view.open.iter().map(row).collect()));
+    let others = Signal::derive(move || shown.with(|view| view.rows.iter().map(row).collect()));
+    let parts = Memo::new(move |_| shown.with(|view| (view.open.len(), view.rows.is_empty(), view.older_path.clone())));
     let readable = mistakes.is_empty();
-    // Where the open ones fill the page, the others come after it.
-    let only_open =
-        Memo::new(move |_| shown.with(|view| !view.open.is_empty() && view.older_path.is_some() && view.rows.is_empty()));
-    let open_title = move || {
-        let count = open.with(Vec::len);
-        if only_open.get() { format!("Open (the newest {count})") } else { format!("Open ({count})") }
-    };
-    let any_open = Memo::new(move |_| open.with(|open| !open.is_empty()));
-    let any_other = Memo::new(move |_| rows.with(|rows| !rows.is_empty()));
     let rest = if query.outcome == Outcome::NotStarted.name() { "Not begun" } else { "Settled" };
+    let lists = move || {
+        let (count, no_others, older_path) = parts.get();
+        // Where the open ones fill the page, the others come after it.
+        let only_open = count > 0 && older_path.is_some() && no_others;
+        let open_title = if only_open { format!("Open (the newest {count})") } else { format!("Open ({count})") };
+        view! {
+            {(count > 0)
+                .then(|| {
+                    view! {
+                        <section class="flow" aria-labelledby="open">
+                            <h2 id="open">{open_title}</h2>
+                            <Ledger rows=open />
+                        </section>
+                    }
+                })}
+            {(readable && !only_open)
+                .then(|| {
+                    view! {
+                        <section class="flow" aria-labelledby="others">
+                            <h2 id="others">{rest}</h2>
+                            {if no_others {
+                                view! { <p class="empty">"Nothing to show."</p> }.into_any()
+                            } else {
+                                view! { <Ledger rows=others /> }.into_any()
+                            }}
+                        </section>
+                    }
+                })}
+            {older_path
+                .map(|path| {
+                    view! {
+                        <p>
+                            <a class="button" href=path>
+                                "Older effects"
+                            </a>
+                        </p>
+                    }
+                })}
+        }
+        .into_any()
+    };
     let exports = readable.then(|| (query.export_path("csv"), query.export_path("json")));
     view! {
         <Title text="Effects" />
@@ -89,38 +118,7 @@ fn History(effects: EffectsView) -> impl IntoView {
                 </p>
             </div>
             <Filters query mistakes />
-            {move || any_open.get()
-                .then(|| {
-                    view! {
-                        <section class="flow" aria-labelledby="open">
-                            <h2 id="open">{open_title}</h2>
-                            <Ledger rows=open />
-                        </section>
-                    }
-                })}
-            {move || (readable && !only_open.get())
-                .then(|| {
-                    view! {
-                        <section class="flow" aria-labelledby="others">
-                            <h2 id="others">{rest}</h2>
-                            {move || if any_other.get() {
-                                view! { <Ledger rows /> }.into_any()
-                            } else {
-                                view! { <p class="empty">"Nothing to show."</p> }.into_any()
-                            }}
-                        </section>
-                    }
-                })}
-            {move || older_path.get()
-                .map(|path| {
-                    view! {
-                        <p>
-                            <a class="button" href=path>
-                                "Older effects"
-                            </a>
-                        </p>
-                    }
-                })}
+            {lists}
             {exports
                 .map(|(csv, json)| {
                     view! {
@@ -234,46 +232,9 @@ fn Filters(query: EffectQuery, mistakes: Vec<FieldError>) -> impl IntoView {
     }
 }
 
-/// Rows of effects.
+/// A table of effects.
 #[component]
-fn Ledger(rows: Memo<Vec<EffectRow>>) -> impl IntoView {
-    let row = |row: EffectRow| {
-        let job = match row.job_path {
-            Some(path) => view! { <a href=path>{row.job_title}</a> }.into_any(),
-            None => row.job_title.into_any(),
-        };
-        view! {
-            <tr>
-                <td class="when">
-                    <Time at=row.at />
-                </td>
-                <td class="what">
-                    <a href=row.path>{row.what}</a>
-                </td>
-                <td>
-                    <span class="state">
-                        <StateMark mark=row.mark />
-                        <span>{row.outcome_text}</span>
-                    </span>
-                </td>
-                <td class="proof">
-                    {row.evidence.map(|text| view! { <p>{text}</p> })}
-                    {row
-                        .message_id
-                        .map(|id| {
-                            view! {
-                                <p>
-                                    <code title="Message-ID">{id}</code>
-                                </p>
-                            }
-                        })}
-                </td>
-                <td>
-                    {job} <span class="soft owner">{row.owner}</span>
-                </td>
-            </tr>
-        }
-    };
+fn Ledger(rows: Signal<Vec<Row>>) -> impl IntoView {
     view! {
         <table class="ledger effects">
             <thead>
@@ -286,12 +247,55 @@ fn Ledger(rows: Memo<Vec<EffectRow>>) -> impl IntoView {
                 </tr>
             </thead>
             <tbody>
-                <For
-                    each=move || rows.get()
-                    key=|row| (row.job.clone(), row.number, row.at.iso.clone(), row.outcome, row.mark, row.job_path.is_some())
-                    children=row
-                />
+                <Rows rows />
             </tbody>
         </table>
     }
+}
+
+/// One effect, known by its latest change and by what may still come of it.
+fn row(effect: &EffectRow) -> Row {
+    let EffectRow { job, number, at, outcome_text, job_path, .. } = effect;
+    let key = format!("{job} {number} {} {outcome_text} {}", at.iso, job_path.is_some());
+    let effect = effect.clone();
+    Row::new(key, move || cells(effect.clone()))
+}
+
+fn cells(row: EffectRow) -> AnyView {
+    let job = match row.job_path {
+        Some(path) => view! { <a href=path>{row.job_title}</a> }.into_any(),
+        None => row.job_title.into_any(),
+    };
+    view! {
+        <tr>
+            <td class="when">
+                <Time at=row.at />
+            </td>
+            <td class="what">
+                <a href=row.path>{row.what}</a>
+            </td>
+            <td>
+                <span class="state">
+                    <StateMark mark=row.mark />
+                    <span>{row.outcome_text}</span>
+                </span>
+            </td>
+            <td class="proof">
+                {row.evidence.map(|text| view! { <p>{text}</p> })}
+                {row
+                    .message_id
+                    .map(|id| {
+                        view! {
+                            <p>
+                                <code title="Message-ID">{id}</code>
+                            </p>
+                        }
+                    })}
+            </td>
+            <td>
+                {job} <span class="soft owner">{row.owner}</span>
+            </td>
+        </tr>
+    }
+    .into_any()
 }

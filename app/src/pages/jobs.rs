@@ -6,7 +6,7 @@ use crate::{
     live::{AsOf, News},
     model::{JobRow, JobsView, Said},
     pages::query,
-    ui::{Framed, Here, SaidNotice, StateMark, Time, load, page},
+    ui::{Framed, Here, Row, Rows, SaidNotice, StateMark, Time, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -53,7 +53,8 @@ fn List(jobs: JobsView, state: String, before: String, said: Option<Said>) -> im
     });
     let none = Memo::new(move |_| list.with(|list| list.jobs.is_empty()));
     let older_path = Memo::new(move |_| list.with(|list| list.older_path.clone()));
-    let as_of = Memo::new(move |_| list.with(|list| list.as_of.clone()));
+    let as_of = Signal::derive(move || list.with(|list| list.as_of.clone()));
+    let rows = Signal::derive(move || list.with(|list| list.jobs.iter().map(row).collect()));
     let filtered = !state.is_empty();
     let nothing = if filtered { "No job is in this state." } else { "There are no jobs." };
     let options = Phase::ALL
@@ -108,9 +109,7 @@ fn List(jobs: JobsView, state: String, before: String, said: Option<Said>) -> im
                             </tr>
                         </thead>
                         <tbody>
-                            <For each=move || list.get().jobs key=|job| (job.id.clone(), job.version) let:job>
-                                <Row job />
-                            </For>
+                            <Rows rows />
                         </tbody>
                     </table>
                 }
@@ -130,9 +129,14 @@ fn List(jobs: JobsView, state: String, before: String, said: Option<Said>) -> im
     }
 }
 
-/// One job.
-#[component]
-fn Row(job: JobRow) -> impl IntoView {
+/// One job, known by its version.
+fn row(job: &JobRow) -> Row {
+    let key = format!("{} {}", job.id, job.version);
+    let job = job.clone();
+    Row::new(key, move || cells(job.clone()))
+}
+
+fn cells(job: JobRow) -> AnyView {
     let path = format!("/jobs/{}", job.id);
     let cancel_label = format!("Cancel {}", job.title);
     view! {
@@ -167,4 +171,5 @@ fn Row(job: JobRow) -> impl IntoView {
             </td>
         </tr>
     }
+    .into_any()
 }

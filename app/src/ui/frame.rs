@@ -99,14 +99,11 @@ async fn count_unconfirmed() -> Result<u32, AppError> {
 fn Unconfirmed(count: u32) -> impl IntoView {
     let count = RwSignal::new(count);
     if let Some(news) = use_context::<News>() {
-        news.follow(
-            |_| true,
-            move || async move {
-                let read = count_unconfirmed().await?;
-                let _ = count.try_set(read);
-                Ok(())
-            },
-        );
+        news.follow(move || async move {
+            let read = count_unconfirmed().await?;
+            let _ = count.try_set(read);
+            Ok(())
+        });
     }
     move || match count.get() {
         0 => None,

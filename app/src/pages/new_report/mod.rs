@@ -11,7 +11,7 @@ use crate::{
     live::{AsOf, News},
     model::{DocumentChoice, JobRow, JobsView, NewReportView, RecipientCheck},
     pages::query,
-    ui::{Framed, Here, StateMark, load, page},
+    ui::{Framed, Here, Row, Rows, StateMark, load, page},
 };
 use form::Request;
 use leptos::prelude::*;
@@ -79,19 +79,8 @@ fn Recent(jobs: JobsView) -> impl IntoView {
     let list = RwSignal::new(jobs);
     expect_context::<News>().follow_jobs(list, load_recent);
     let none = Memo::new(move |_| list.with(|list| list.jobs.is_empty()));
-    let as_of = Memo::new(move |_| list.with(|list| list.as_of.clone()));
-    let item = |job: JobRow| {
-        view! {
-            <li>
-                <a href=format!("/jobs/{}", job.id)>{job.title}</a>
-                <span class="state soft">
-                    <StateMark mark=job.mark />
-                    <span>{job.headline}</span>
-                    {job.set_aside.then(|| view! { <span>"(waits for a person)"</span> })}
-                </span>
-            </li>
-        }
-    };
+    let as_of = Signal::derive(move || list.with(|list| list.as_of.clone()));
+    let rows = Signal::derive(move || list.with(|list| list.jobs.iter().map(recent).collect()));
     view! {
         <aside class="flow" aria-labelledby="recent">
             <h2 id="recent">"Recent"</h2>
@@ -100,7 +89,7 @@ fn Recent(jobs: JobsView) -> impl IntoView {
             } else {
                 view! {
                     <ul class="recent">
-                        <For each=move || list.get().jobs key=|job| (job.id.clone(), job.version) children=item />
+                        <Rows rows />
                     </ul>
                     <p>
                         <a href="/jobs">"All jobs"</a>
@@ -112,4 +101,24 @@ fn Recent(jobs: JobsView) -> impl IntoView {
             }}
         </aside>
     }
+}
+
+/// One of them, known by its version.
+fn recent(job: &JobRow) -> Row {
+    let key = format!("{} {}", job.id, job.version);
+    let job = job.clone();
+    Row::new(key, move || {
+        let JobRow { id, title, mark, headline, set_aside, .. } = job.clone();
+        view! {
+            <li>
+                <a href=format!("/jobs/{id}")>{title}</a>
+                <span class="state soft">
+                    <StateMark mark />
+                    <span>{headline}</span>
+                    {set_aside.then(|| view! { <span>"(waits for a person)"</span> })}
+                </span>
+            </li>
+        }
+        .into_any()
+    })
 }
