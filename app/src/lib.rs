@@ -9,6 +9,7 @@
 pub mod address;
 pub mod contract;
 pub mod error;
+mod live;
 pub mod model;
 mod pages;
 #[cfg(feature = "ssr")]
@@ -53,6 +54,7 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
 #[component]
 pub fn App() -> impl IntoView {
     provide_meta_context();
+    live::provide_news();
     ui::provide_frame();
 
     view! {

@@ -40,8 +40,8 @@ pub trait Pages: Send + Sync + 'static {
     async fn effects(&self, who: &Viewer, query: EffectQuery) -> Result<EffectsView, AppError>;
     /// For admins. One effect, by its job's id and its number there.
     async fn effect(&self, who: &Viewer, job: String, number: String) -> Result<EffectView, AppError>;
-    /// How many effects are unconfirmed or in flight, for the navigation; 0 for people who are not admins.
-    async fn open_effects(&self, who: &Viewer) -> Result<u32, AppError>;
+    /// How many effects are unconfirmed, for the navigation; 0 for people who are not admins.
+    async fn unconfirmed_effects(&self, who: &Viewer) -> Result<u32, AppError>;
     async fn account(&self, who: &Viewer) -> Result<AccountView, AppError>;
 }
 

@@ -21,6 +21,7 @@ export class MailServer {
   readonly taken: Taken[] = [];
   private readonly gates = new Map<string, Gate>();
   private readonly lost = new Set<number>();
+  private readonly unknown = new Set<string>();
   private readonly passed = new Map<Point, number>();
   private readonly sockets = new Set<Socket>();
 
@@ -54,6 +55,11 @@ export class MailServer {
   /** Takes the `turn`th message (from 1) and breaks the connection off instead of answering. */
   loseReply(turn = 1): void {
     this.lost.add(turn);
+  }
+
+  /** Knows nobody with this address. */
+  refuse(recipient: string): void {
+    this.unknown.add(recipient);
   }
 
   async close(): Promise<void> {
@@ -99,7 +105,7 @@ export class MailServer {
         else if (verb === "RCPT") {
           recipient = /<(.*?)>/.exec(line)?.[1] ?? "";
           await this.pass("recipient");
-          say("250 2.1.5 Ok");
+          say(this.unknown.has(recipient) ? "550 5.1.1 No such user here" : "250 2.1.5 Ok");
         } else if (verb === "DATA") {
           message = [];
           say("354 End data with <CR><LF>.<CR><LF>");

@@ -68,6 +68,7 @@ impl Default for Settings {
             uploads: UploadSettings::default(),
             files: None,
             worker: WorkerSettings::default(),
+            server: ServerSettings::default(),
             history: HistorySettings::default(),
         }
     }

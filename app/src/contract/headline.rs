@@ -211,7 +211,7 @@ fn working_on(job: &Job) -> StepKind {
 
 /// What Cancel can still do; `None` where there is nothing left to cancel.
 pub fn if_cancelled_now(job: &Job) -> Option<String> {
-    if !matches!(job.phase, Phase::Queued | Phase::Running) {
+    if !job.phase.lets_start() {
         return None;
     }
     if job.emails().any(Effect::is_copied) {

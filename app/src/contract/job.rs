@@ -56,6 +56,11 @@ impl Phase {
     pub fn is_final(self) -> bool {
         matches!(self, Self::Cancelled | Self::Finished | Self::Failed)
     }
+
+    /// Whether anything may still start: after a cancel, and after the end, what has not begun never will.
+    pub fn lets_start(self) -> bool {
+        matches!(self, Self::Queued | Self::Running)
+    }
 }
 
 /// Why a transition did not take place. The record is unchanged.

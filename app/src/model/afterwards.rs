@@ -108,10 +108,13 @@ pub enum Said {
     Withdrawn,
     Nobody,
     Deleted,
+    CancelledBefore,
+    TooLateFinished,
+    TooLateFailed,
 }
 
 impl Said {
-    const ALL: [(Self, &'static str); 9] = [
+    const ALL: [(Self, &'static str); 12] = [
         (Self::ReasonMissing, "reason_missing"),
         (Self::ReasonTooLong, "reason_too_long"),
         (Self::MovedOn, "moved_on"),
@@ -121,6 +124,9 @@ impl Said {
         (Self::Withdrawn, "withdrawn"),
         (Self::Nobody, "nobody"),
         (Self::Deleted, "deleted"),
+        (Self::CancelledBefore, "cancelled_before"),
+        (Self::TooLateFinished, "too_late_finished"),
+        (Self::TooLateFailed, "too_late_failed"),
     ];
 
     /// The name in an address.
@@ -145,12 +151,20 @@ impl Said {
             Self::Withdrawn => "Nothing was sent: the report is withdrawn, and its link must not go out again.",
             Self::Nobody => "Nothing was sent: the link went to nobody, so there is nobody to correct it to.",
             Self::Deleted => "The job is deleted. Its effects stay in the history.",
+            Self::CancelledBefore => "Cancel had been asked for before.",
+            Self::TooLateFinished => "The cancel came too late: the job had already finished.",
+            Self::TooLateFailed => "The cancel came too late: the job had already failed.",
         }
     }
 
-    /// Whether it tells that something was not done.
+    /// Whether it tells that something was not done for want of something.
     pub fn is_refusal(self) -> bool {
-        self != Self::Deleted
+        !matches!(self, Self::Deleted) && !self.is_about_a_cancel()
+    }
+
+    /// Whether it tells of a Cancel that changed nothing.
+    pub fn is_about_a_cancel(self) -> bool {
+        matches!(self, Self::CancelledBefore | Self::TooLateFinished | Self::TooLateFailed)
     }
 }
 

@@ -103,6 +103,8 @@ pub struct EffectsView {
     pub query: EffectQuery,
     /// Filters that cannot be read; nothing is listed then.
     pub mistakes: Vec<FieldError>,
+    /// When the list was read; the page says it while it does not follow the record.
+    pub as_of: Moment,
 }
 
 /// One effect in the history.

@@ -1,6 +1,6 @@
 //! One job, as its page, the API and the command line show it.
 
-use super::{AboutView, AccountNowOffer, AfterwardsView, MailingLine, Mark, Moment, WithdrawnView};
+use super::{AboutView, AccountNowOffer, AfterwardsView, MailingLine, Mark, Moment, Said, WithdrawnView};
 use crate::contract::{EffectKind, Outcome, Phase, StepKind, StepState};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,8 @@ pub struct JobView {
     /// Since when it waits for a person: it had not ended in a backup, and this is the restored copy. `None` for all others.
     pub set_aside: Option<Moment>,
     pub steps: Vec<StepView>,
+    /// What a running job is in the middle of, so that a long call can be seen to go on.
+    pub under_way: Option<UnderWay>,
     pub effects: Vec<EffectLine>,
     /// In JSON they are the job's documents.
     #[serde(rename = "documents")]
@@ -89,12 +91,24 @@ pub struct StepView {
     pub state: StepState,
     pub mark: Mark,
     pub title: String,
-    /// "7 of 12", "stopped", "not started".
+    /// "7 of 12 documents", "part 2 of 3", "stopped", "not started", "will not happen".
     pub detail: String,
     /// "1.2 s", once it has ended.
     pub took: Option<String>,
     pub done: u32,
     pub total: u32,
+}
+
+/// An effect that has begun and not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnderWay {
+    /// "Model call 1 of 3 to gpt-5 at api.example.org".
+    pub what: String,
+    /// "in flight", "handed over, no answer yet".
+    pub outcome_text: String,
+    pub since: Moment,
+    /// Whole seconds from then to `as_of`.
+    pub seconds: u32,
 }
 
 /// One effect: what the outside could see.
@@ -106,7 +120,7 @@ pub struct EffectLine {
     pub what: String,
     pub outcome: Outcome,
     pub mark: Mark,
-    /// "accepted by the mail service", "unconfirmed", "not started".
+    /// "accepted by the mail service", "unconfirmed", "planned", "will not be sent".
     pub outcome_text: String,
     pub evidence: Option<String>,
     pub attempts: u32,
@@ -157,6 +171,10 @@ pub struct CancelAnswerView {
     pub outcome: String,
     /// What it met, as a sentence.
     pub message: String,
+    /// The name of that sentence, for the page that the answer leads to; `None` where the Cancel was accepted, which the record
+    /// says better.
+    #[serde(skip)]
+    pub said: Option<Said>,
     pub requested_at: Option<Moment>,
     pub requested_by: Option<String>,
     /// What had won, where it came too late: `finished` or `failed`.

@@ -15,7 +15,9 @@ pub use afterwards::{
     WithdrawnView,
 };
 pub use effects::{AttemptLine, DecisionLine, EffectQuery, EffectRow, EffectView, EffectsView, LookLine, LookPlan, effect_path};
-pub use job::{CancelAnswerView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, HoldView, JobView, StepView};
+pub use job::{
+    CancelAnswerView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, HoldView, JobView, StepView, UnderWay,
+};
 pub use month::{Month, MonthError};
 pub use new_report::{DocumentChoice, FieldError, NewReportQuery, NewReportView, RecipientCheck, SourceChoice, UploadLine};
 pub use pages::{AccountView, DocumentView, JobRow, JobsView, ReportView, SessionLine, SignInView, TokenLine, Viewer};
@@ -49,9 +51,13 @@ pub enum Mark {
     Running,
     Stopping,
     Done,
+    /// It happened, and somebody had asked that it should not.
+    Late,
     Doubt,
     Failed,
     Stopped,
+    /// It has not begun and never will.
+    Skipped,
 }
 
 impl Mark {
@@ -62,9 +68,11 @@ impl Mark {
             Self::Running => "running",
             Self::Stopping => "stopping",
             Self::Done => "done",
+            Self::Late => "late",
             Self::Doubt => "doubt",
             Self::Failed => "failed",
             Self::Stopped => "stopped",
+            Self::Skipped => "skipped",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The other pages: lists, the report, the account.
 
 use super::{Fact, Mark, Moment};
+use crate::contract::may_replace;
 use serde::{Deserialize, Serialize};
 
 /// The person who looks at the page.
@@ -23,12 +24,30 @@ pub struct JobsView {
     pub older_path: Option<String>,
     /// Whether jobs of other people are among them.
     pub of_everyone: bool,
+    /// When the list was read; the page says it while it does not follow the record.
+    pub as_of: Moment,
+}
+
+impl JobsView {
+    /// Takes over a list that was read again. No row gives way to an older version of itself.
+    pub fn take_over(&mut self, mut read: Self) {
+        for row in &mut read.jobs {
+            if let Some(shown) = self.jobs.iter().find(|shown| shown.id == row.id)
+                && !may_replace(row.version, shown.version)
+            {
+                row.clone_from(shown);
+            }
+        }
+        *self = read;
+    }
 }
 
 /// One job in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRow {
     pub id: String,
+    /// Grows with every change of the record.
+    pub version: i64,
     pub title: String,
     pub mark: Mark,
     pub headline: String,
@@ -105,4 +124,36 @@ pub struct TokenLine {
     pub limit: Option<String>,
     pub created: Moment,
     pub used: Option<Moment>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(versions: &[(&str, i64)]) -> JobsView {
+        let moment = || Moment { iso: String::new(), text: String::new() };
+        let row = |&(id, version): &(&str, i64)| JobRow {
+            id: id.into(),
+            version,
+            title: "June 2026".into(),
+            mark: Mark::Running,
+            headline: format!("version {version}"),
+            set_aside: false,
+            created: moment(),
+            owner: None,
+            may_cancel: true,
+            report_path: None,
+        };
+        JobsView { jobs: versions.iter().map(row).collect(), older_path: None, of_everyone: false, as_of: moment() }
+    }
+
+    #[test]
+    fn invariant_09_a_list_keeps_the_newer_row() {
+        let mut shown = list(&[("b", 5), ("a", 7)]);
+        shown.take_over(list(&[("c", 1), ("b", 6), ("a", 6)]));
+        assert_eq!(shown, list(&[("c", 1), ("b", 6), ("a", 7)]));
+        // What is not there any more goes.
+        shown.take_over(list(&[("a", 8)]));
+        assert_eq!(shown, list(&[("a", 8)]));
+    }
 }

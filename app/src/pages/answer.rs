@@ -33,9 +33,9 @@ where
     F: Future<Output = Result<T, AppError>>,
 {
     ask(async |pages: Arc<dyn Pages>, viewer: Viewer| {
-        let open_effects = pages.open_effects(&viewer).await?;
+        let unconfirmed = pages.unconfirmed_effects(&viewer).await?;
         let content = question(pages, viewer.clone()).await?;
-        Ok(Framed { frame: Frame { viewer, open_effects }, content })
+        Ok(Framed { frame: Frame { viewer, unconfirmed }, content })
     })
     .await
 }

@@ -3,8 +3,9 @@
 use crate::{
     contract::{EffectKind, Outcome},
     error::AppError,
+    live::{AsOf, News},
     model::{EffectQuery, EffectRow, EffectsView, FieldError},
-    ui::{Field, Framed, Here, Notice, StateMark, Time, Tone, load, page},
+    ui::{Field, Framed, Here, Notice, Row, Rows, StateMark, Time, Tone, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -19,7 +20,7 @@ async fn load_effects(#[server(default)] query: EffectQuery) -> Result<Framed<Ef
 /// The word for an outcome in the filter.
 fn outcome_word(outcome: Outcome) -> &'static str {
     match outcome {
-        Outcome::NotStarted => "Not started",
+        Outcome::NotStarted => "Not begun",
         Outcome::InFlight => "In flight",
         Outcome::InDoubt => "In doubt",
         Outcome::Done => "Done",
@@ -48,24 +49,30 @@ pub fn Effects() -> impl IntoView {
     page(Here::Effects, data, |effects| view! { <History effects /> })
 }
 
-/// The filters, the open effects and the others.
+/// The filters, the open effects and the others, which follow the record.
 #[component]
 fn History(effects: EffectsView) -> impl IntoView {
-    let EffectsView { open, rows, older_path, query, mistakes } = effects;
+    let (query, mistakes) = (effects.query.clone(), effects.mistakes.clone());
+    let shown = RwSignal::new(effects);
+    let asked = StoredValue::new(query.clone());
+    expect_context::<News>().follow(move || async move {
+        let read = load_effects(asked.try_get_value().unwrap_or_default()).await?;
+        let _ = shown.try_set(read.content);
+        Ok(())
+    });
+    let as_of = Signal::derive(move || shown.with(|view| view.as_of.clone()));
+    let open = Signal::derive(move || shown.with(|view| view.open.iter().map(row).collect()));
+    let others = Signal::derive(move || shown.with(|view| view.rows.iter().map(row).collect()));
+    let parts = Memo::new(move |_| shown.with(|view| (view.open.len(), view.rows.is_empty(), view.older_path.clone())));
     let readable = mistakes.is_empty();
-    // Where the open ones fill the page, the others come after it.
-    let only_open = !open.is_empty() && older_path.is_some() && rows.is_empty();
-    let open_title = if only_open { format!("Open (the newest {})", open.len()) } else { format!("Open ({})", open.len()) };
-    let exports = readable.then(|| (query.export_path("csv"), query.export_path("json")));
-    view! {
-        <Title text="Effects" />
-        <div class="flow wide">
-            <div class="heading">
-                <h1>"Effects"</h1>
-                <p class="soft">"Everything that the outside could see, with its proof. Open ones first."</p>
-            </div>
-            <Filters query mistakes />
-            {(!open.is_empty())
+    let rest = if query.outcome == Outcome::NotStarted.name() { "Not begun" } else { "Settled" };
+    let lists = move || {
+        let (count, no_others, older_path) = parts.get();
+        // Where the open ones fill the page, the others come after it.
+        let only_open = count > 0 && older_path.is_some() && no_others;
+        let open_title = if only_open { format!("Open (the newest {count})") } else { format!("Open ({count})") };
+        view! {
+            {(count > 0)
                 .then(|| {
                     view! {
                         <section class="flow" aria-labelledby="open">
@@ -78,11 +85,11 @@ fn History(effects: EffectsView) -> impl IntoView {
                 .then(|| {
                     view! {
                         <section class="flow" aria-labelledby="others">
-                            <h2 id="others">"Settled"</h2>
-                            {if rows.is_empty() {
+                            <h2 id="others">{rest}</h2>
+                            {if no_others {
                                 view! { <p class="empty">"Nothing to show."</p> }.into_any()
                             } else {
-                                view! { <Ledger rows /> }.into_any()
+                                view! { <Ledger rows=others /> }.into_any()
                             }}
                         </section>
                     }
@@ -97,6 +104,21 @@ fn History(effects: EffectsView) -> impl IntoView {
                         </p>
                     }
                 })}
+        }
+        .into_any()
+    };
+    let exports = readable.then(|| (query.export_path("csv"), query.export_path("json")));
+    view! {
+        <Title text="Effects" />
+        <div class="flow wide">
+            <div class="heading">
+                <h1>"Effects"</h1>
+                <p class="soft">
+                    "Everything that the outside could see, with its proof. Open ones first. " <AsOf at=as_of />
+                </p>
+            </div>
+            <Filters query mistakes />
+            {lists}
             {exports
                 .map(|(csv, json)| {
                     view! {
@@ -210,46 +232,9 @@ fn Filters(query: EffectQuery, mistakes: Vec<FieldError>) -> impl IntoView {
     }
 }
 
-/// Rows of effects.
+/// A table of effects.
 #[component]
-fn Ledger(rows: Vec<EffectRow>) -> impl IntoView {
-    let row = |row: EffectRow| {
-        let job = match row.job_path {
-            Some(path) => view! { <a href=path>{row.job_title}</a> }.into_any(),
-            None => row.job_title.into_any(),
-        };
-        view! {
-            <tr>
-                <td class="when">
-                    <Time at=row.at />
-                </td>
-                <td class="what">
-                    <a href=row.path>{row.what}</a>
-                </td>
-                <td>
-                    <span class="state">
-                        <StateMark mark=row.mark />
-                        <span>{row.outcome_text}</span>
-                    </span>
-                </td>
-                <td class="proof">
-                    {row.evidence.map(|text| view! { <p>{text}</p> })}
-                    {row
-                        .message_id
-                        .map(|id| {
-                            view! {
-                                <p>
-                                    <code title="Message-ID">{id}</code>
-                                </p>
-                            }
-                        })}
-                </td>
-                <td>
-                    {job} <span class="soft owner">{row.owner}</span>
-                </td>
-            </tr>
-        }
-    };
+fn Ledger(rows: Signal<Vec<Row>>) -> impl IntoView {
     view! {
         <table class="ledger effects">
             <thead>
@@ -261,7 +246,56 @@ fn Ledger(rows: Vec<EffectRow>) -> impl IntoView {
                     <th scope="col">"Job"</th>
                 </tr>
             </thead>
-            <tbody>{rows.into_iter().map(row).collect_view()}</tbody>
+            <tbody>
+                <Rows rows />
+            </tbody>
         </table>
     }
+}
+
+/// One effect, known by its latest change and by what may still come of it.
+fn row(effect: &EffectRow) -> Row {
+    let EffectRow { job, number, at, outcome_text, job_path, .. } = effect;
+    let key = format!("{job} {number} {} {outcome_text} {}", at.iso, job_path.is_some());
+    let effect = effect.clone();
+    Row::new(key, move || cells(effect.clone()))
+}
+
+fn cells(row: EffectRow) -> AnyView {
+    let job = match row.job_path {
+        Some(path) => view! { <a href=path>{row.job_title}</a> }.into_any(),
+        None => row.job_title.into_any(),
+    };
+    view! {
+        <tr>
+            <td class="when">
+                <Time at=row.at />
+            </td>
+            <td class="what">
+                <a href=row.path>{row.what}</a>
+            </td>
+            <td>
+                <span class="state">
+                    <StateMark mark=row.mark />
+                    <span>{row.outcome_text}</span>
+                </span>
+            </td>
+            <td class="proof">
+                {row.evidence.map(|text| view! { <p>{text}</p> })}
+                {row
+                    .message_id
+                    .map(|id| {
+                        view! {
+                            <p>
+                                <code title="Message-ID">{id}</code>
+                            </p>
+                        }
+                    })}
+            </td>
+            <td>
+                {job} <span class="soft owner">{row.owner}</span>
+            </td>
+        </tr>
+    }
+    .into_any()
 }

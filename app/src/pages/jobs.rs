@@ -3,9 +3,10 @@
 use crate::{
     contract::Phase,
     error::AppError,
+    live::{AsOf, News},
     model::{JobRow, JobsView, Said},
     pages::query,
-    ui::{Framed, Here, SaidNotice, StateMark, Time, load, page},
+    ui::{Framed, Here, Row, Rows, SaidNotice, StateMark, Time, load, page},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
@@ -32,16 +33,28 @@ fn word(phase: Phase) -> &'static str {
 #[component]
 pub fn Jobs() -> impl IntoView {
     let (state, before, said) = (query("state"), query("before"), query("said"));
+    let asked = move || (state.get_untracked(), before.get_untracked());
     let data = load(move || (state.get(), before.get()), |(state, before)| load_jobs(state, before));
     page(Here::Jobs, data, move |jobs| {
-        view! { <List jobs state=state.get_untracked() said=Said::from_name(&said.get_untracked()) /> }
+        let (state, before) = asked();
+        view! { <List jobs state before said=Said::from_name(&said.get_untracked()) /> }
     })
 }
 
-/// The filter and the rows.
+/// The filter and the rows, which follow the record.
 #[component]
-fn List(jobs: JobsView, state: String, said: Option<Said>) -> impl IntoView {
-    let JobsView { jobs, older_path, of_everyone } = jobs;
+fn List(jobs: JobsView, state: String, before: String, said: Option<Said>) -> impl IntoView {
+    let of_everyone = jobs.of_everyone;
+    let list = RwSignal::new(jobs);
+    let asked = StoredValue::new((state.clone(), before));
+    expect_context::<News>().follow_jobs(list, move || async move {
+        let (state, before) = asked.try_get_value().unwrap_or_default();
+        Ok(load_jobs(state, before).await?.content)
+    });
+    let none = Memo::new(move |_| list.with(|list| list.jobs.is_empty()));
+    let older_path = Memo::new(move |_| list.with(|list| list.older_path.clone()));
+    let as_of = Signal::derive(move || list.with(|list| list.as_of.clone()));
+    let rows = Signal::derive(move || list.with(|list| list.jobs.iter().map(row).collect()));
     let filtered = !state.is_empty();
     let nothing = if filtered { "No job is in this state." } else { "There are no jobs." };
     let options = Phase::ALL
@@ -54,7 +67,8 @@ fn List(jobs: JobsView, state: String, said: Option<Said>) -> impl IntoView {
             <div class="heading">
                 <h1>"Jobs"</h1>
                 <p class="soft">
-                    {if of_everyone { "Everybody's reports, newest first." } else { "Your reports, newest first." }}
+                    {if of_everyone { "Everybody's reports, newest first. " } else { "Your reports, newest first. " }}
+                    <AsOf at=as_of />
                 </p>
             </div>
             <SaidNotice said />
@@ -70,7 +84,7 @@ fn List(jobs: JobsView, state: String, said: Option<Said>) -> impl IntoView {
                     "Show"
                 </button>
             </form>
-            {if jobs.is_empty() {
+            {move || if none.get() {
                 view! {
                     <p class="empty">
                         {nothing} " "
@@ -94,12 +108,14 @@ fn List(jobs: JobsView, state: String, said: Option<Said>) -> impl IntoView {
                                 </th>
                             </tr>
                         </thead>
-                        <tbody>{jobs.into_iter().map(|job| view! { <Row job /> }).collect_view()}</tbody>
+                        <tbody>
+                            <Rows rows />
+                        </tbody>
                     </table>
                 }
                     .into_any()
             }}
-            {older_path
+            {move || older_path.get()
                 .map(|path| {
                     view! {
                         <p>
@@ -113,9 +129,14 @@ fn List(jobs: JobsView, state: String, said: Option<Said>) -> impl IntoView {
     }
 }
 
-/// One job.
-#[component]
-fn Row(job: JobRow) -> impl IntoView {
+/// One job, known by its version.
+fn row(job: &JobRow) -> Row {
+    let key = format!("{} {}", job.id, job.version);
+    let job = job.clone();
+    Row::new(key, move || cells(job.clone()))
+}
+
+fn cells(job: JobRow) -> AnyView {
     let path = format!("/jobs/{}", job.id);
     let cancel_label = format!("Cancel {}", job.title);
     view! {
@@ -150,4 +171,5 @@ fn Row(job: JobRow) -> impl IntoView {
             </td>
         </tr>
     }
+    .into_any()
 }

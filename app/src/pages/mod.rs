@@ -2,7 +2,7 @@
 
 mod account;
 #[cfg(feature = "ssr")]
-mod answer;
+pub(crate) mod answer;
 mod document;
 mod effect;
 mod effects;

@@ -4,7 +4,7 @@
 //! outside the routes.
 
 use super::{load::Loaded, problem};
-use crate::model::Viewer;
+use crate::{error::AppError, live::News, model::Viewer};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
     pub viewer: Viewer,
-    /// Effects that are unconfirmed or in flight; 0 for people who are not admins.
-    pub open_effects: u32,
+    /// How many effects are unconfirmed, so that a person has to look into them; 0 for people who are not admins.
+    pub unconfirmed: u32,
 }
 
 /// A page's content with its frame.
@@ -84,15 +84,38 @@ where
 
 /// The masthead of the account's pages as HTML, for those among them that only the server makes.
 #[cfg(feature = "ssr")]
-pub fn account_masthead(viewer: Viewer, open_effects: u32) -> String {
-    view! { <Masthead here=Here::Account frame=Some(Frame { viewer, open_effects }) /> }.to_html()
+pub fn account_masthead(viewer: Viewer, unconfirmed: u32) -> String {
+    view! { <Masthead here=Here::Account frame=Some(Frame { viewer, unconfirmed }) /> }.to_html()
+}
+
+/// How many effects are unconfirmed, for an update.
+#[server(prefix = "/api", endpoint = "effects/unconfirmed")]
+async fn count_unconfirmed() -> Result<u32, AppError> {
+    crate::pages::answer::ask(async move |pages, viewer| pages.unconfirmed_effects(&viewer).await).await
+}
+
+/// How many effects wait for a person, and nothing where there are none. The count follows the record on every page.
+#[component]
+fn Unconfirmed(count: u32) -> impl IntoView {
+    let count = RwSignal::new(count);
+    if let Some(news) = use_context::<News>() {
+        news.follow(move || async move {
+            let read = count_unconfirmed().await?;
+            let _ = count.try_set(read);
+            Ok(())
+        });
+    }
+    move || match count.get() {
+        0 => None,
+        some => Some(view! { <span class="count">{format!("{some} unconfirmed")}</span> }),
+    }
 }
 
 /// The name of the program and the navigation.
 #[component]
 pub(super) fn Masthead(here: Here, frame: Option<Frame>) -> impl IntoView {
     let current = move |entry| (here == entry).then_some("page");
-    let open = frame.as_ref().map_or(0, |frame| frame.open_effects);
+    let unconfirmed = frame.as_ref().map_or(0, |frame| frame.unconfirmed);
     let is_admin = frame.is_some_and(|frame| frame.viewer.is_admin);
     view! {
         <header class="masthead">
@@ -110,8 +133,7 @@ pub(super) fn Masthead(here: Here, frame: Option<Frame>) -> impl IntoView {
                     .then(|| {
                         view! {
                             <a href="/admin/effects" aria-current=current(Here::Effects)>
-                                "Effects "
-                                {(open > 0).then(|| view! { <span class="count">{format!("{open} open")}</span> })}
+                                "Effects " <Unconfirmed count=unconfirmed />
                             </a>
                         }
                     })}

@@ -10,6 +10,7 @@ mod load;
 mod mark;
 mod notice;
 mod problem;
+mod rows;
 mod said;
 mod time;
 
@@ -25,5 +26,6 @@ pub use load::load;
 pub use mark::StateMark;
 pub use notice::{Notice, Tone};
 pub use problem::problem;
+pub use rows::{Row, Rows};
 pub use said::SaidNotice;
 pub use time::Time;

@@ -8,8 +8,13 @@ use leptos::prelude::*;
 #[component]
 pub fn SaidNotice(said: Option<Said>) -> impl IntoView {
     said.map(|said| {
+        let tone = match said {
+            said if said.is_refusal() => Tone::Bad,
+            said if said.is_about_a_cancel() => Tone::Note,
+            _ => Tone::Good,
+        };
         view! {
-            <Notice tone=if said.is_refusal() { Tone::Bad } else { Tone::Good }>
+            <Notice tone>
                 <p>{said.sentence()}</p>
             </Notice>
         }

@@ -12,7 +12,7 @@ use crate::{
     store::{
         Attempt, Decision, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord, LookRecord, LookResult, Message,
     },
-    words,
+    words::{self, Known},
 };
 use app::{
     contract::{EffectKind, Outcome, Unconfirmed, Via},
@@ -30,20 +30,24 @@ fn admins_only(who: &Viewer) -> Result<(), AppError> {
     if who.is_admin { Ok(()) } else { Err(AppError::Forbidden) }
 }
 
+fn known(entry: &EffectEntry) -> Known {
+    let EffectEntry { kind, outcome, not_done, via, .. } = *entry;
+    Known { kind, outcome, not_done, via, contradicted: entry.contradiction.is_some(), phase: entry.job_phase }
+}
+
 fn effect_row(entry: EffectEntry, reader: &Reader) -> EffectRow {
     let job = entry.job_id.to_string();
-    let contradicted = entry.contradiction.is_some();
     EffectRow {
         path: effect_path(&job, entry.number),
-        job_path: entry.job_exists.then(|| format!("/jobs/{job}")),
+        job_path: entry.job_phase.is_some().then(|| format!("/jobs/{job}")),
         job,
         number: entry.number,
         at: moment(entry.changed_at, reader.zone),
         what: words::effect_name(entry.job_kind, entry.kind, entry.number, &entry.target),
         kind: entry.kind,
         outcome: entry.outcome,
-        mark: words::outcome_mark(entry.outcome, entry.not_done, contradicted),
-        outcome_text: words::outcome_in_full(entry.kind, entry.outcome, entry.not_done, entry.via, contradicted).into(),
+        mark: known(&entry).mark(),
+        outcome_text: known(&entry).outcome().into(),
         evidence: words::evidence(entry.evidence, entry.contradiction.as_deref()),
         message_id: entry.message_id,
         job_title: entry.job_title,
@@ -57,7 +61,7 @@ fn attempt_line(attempt: Attempt, kind: EffectKind, via: Via, reader: &Reader) -
     AttemptLine {
         number: attempt.number,
         outcome: attempt.outcome,
-        mark: words::outcome_mark(attempt.outcome, None, false),
+        mark: words::outcome_mark(attempt.outcome),
         outcome_text: words::outcome(kind, attempt.outcome, via).into(),
         began: in_words(attempt.began_at),
         in_doubt: attempt.in_doubt_at.map(in_words),
@@ -106,7 +110,7 @@ fn facts(entry: &EffectEntry, message: Option<&Message>, reader: &Reader) -> Vec
     fact("Intended", moment(entry.created_at, reader.zone).text);
     fact("Report", entry.job_title.clone());
     fact("Asked for by", reader.name(&entry.owner_email).into());
-    let deleted = if entry.job_exists { "" } else { ", deleted" };
+    let deleted = if entry.job_phase.is_some() { "" } else { ", deleted" };
     fact("Job", format!("{}{deleted}", entry.job_id));
     fact("Number in the job", entry.number.to_string());
     facts
@@ -118,12 +122,13 @@ impl Desk {
     pub(super) async fn list_effects(&self, who: &Viewer, query: EffectQuery) -> Result<EffectsView, DeskError> {
         admins_only(who)?;
         let reader = Reader::new(&who.email, &who.zone);
+        let as_of = moment(self.store().clock().now(), reader.zone);
         let (filter, (part, after)) = match (read_filter(&query, reader.zone), read_start(&query.before)) {
             (Ok(filter), Ok(start)) => (filter, start),
             (filter, start) => {
                 let mut mistakes = filter.err().unwrap_or_default();
                 mistakes.extend(start.err());
-                return Ok(EffectsView { open: Vec::new(), rows: Vec::new(), older_path: None, query, mistakes });
+                return Ok(EffectsView { open: Vec::new(), rows: Vec::new(), older_path: None, query, mistakes, as_of });
             }
         };
         let (mut open, mut rows, mut last) = (Vec::new(), Vec::new(), None);
@@ -136,7 +141,7 @@ impl Desk {
         }
         let older_path = last.map(|before| EffectQuery { before, ..query.clone() }.path());
         let in_words = |entries: Vec<_>| entries.into_iter().map(|entry| effect_row(entry, &reader)).collect();
-        Ok(EffectsView { open: in_words(open), rows: in_words(rows), older_path, query, mistakes: Vec::new() })
+        Ok(EffectsView { open: in_words(open), rows: in_words(rows), older_path, query, mistakes: Vec::new(), as_of })
     }
 
     /// The effects on one page of a part, and where it ended if there are more.

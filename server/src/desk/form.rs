@@ -28,8 +28,6 @@ pub struct Form {
     /// Ids of the chosen sources.
     pub sources: Vec<String>,
     pub recipients: String,
-    /// The addresses that the page had shown when it was sent.
-    pub shown_recipients: String,
     pub instructions: String,
     #[serde(default)]
     pub hold: String,
@@ -83,14 +81,13 @@ impl Form {
 }
 
 impl Desk {
-    /// Takes a form that was sent with "Generate". The recipients must have been shown to the person as they will be used.
+    /// Takes a form that was sent with "Generate": what was typed is ordered, or the form comes back with what is wrong with it.
     ///
     /// A form that has already become a job gives that job again. If it was changed since (the browser's Back), it is another
     /// order and gets a key of its own, made of the old one, so that sending it twice gives one job as well.
     pub async fn send_form(&self, who: &Viewer, mut key: RequestKey, mut form: Form) -> Result<FormOutcome, DeskError> {
         let owner = user_id(who)?;
-        let shown = check_recipients(&form.recipients).addresses.join(", ");
-        if form.problems.is_empty() && form.shown_recipients == shown {
+        if form.problems.is_empty() {
             loop {
                 let has_files = !self.store().uploads(owner, key).await?.is_empty();
                 match self.order(who, key, &form.order(has_files)).await? {
@@ -150,14 +147,12 @@ impl Desk {
             let row = self.visible(who, from).await?.row;
             let uploads = self.store().uploads(row.owner_id, row.request_key).await?;
             let spec = row.spec;
-            let recipients = spec.recipients.join(", ");
             let form = Form {
                 title: spec.title,
                 month: query.month.clone().unwrap_or_else(|| spec.month.to_string()),
                 zone: spec.zone,
                 sources: spec.sources.into_iter().map(|source| source.id).collect(),
-                shown_recipients: recipients.clone(),
-                recipients,
+                recipients: spec.recipients.join(", "),
                 instructions: spec.instructions.unwrap_or_default(),
                 hold: spec.hold.to_string(),
                 ..Form::default()
@@ -174,7 +169,6 @@ impl Desk {
             zone: who.zone.clone(),
             sources: self.sources.iter().map(|known| known.id.clone()).collect(),
             recipients: who.email.clone(),
-            shown_recipients: who.email.clone(),
             hold: Hold::None.to_string(),
             ..Form::default()
         };

@@ -15,7 +15,7 @@ use crate::{
 use app::{
     contract::{CancelAnswer, JobKind, Phase},
     error::AppError,
-    model::{CancelAnswerView, Fact, FieldError, HoldView, JobView, Viewer, WithdrawnView, effect_path},
+    model::{CancelAnswerView, Fact, FieldError, HoldView, JobView, Said, Viewer, WithdrawnView, effect_path},
 };
 
 /// What became of an order.
@@ -103,20 +103,19 @@ impl Desk {
         let job = self.show_job(who, id).await?;
         let reader = Reader::new(&who.email, &who.zone);
         let row = &record.row;
-        let (outcome, message, won_by) = match answer {
-            CancelAnswer::Accepted => ("accepted", "Cancel accepted.".to_owned(), None),
-            CancelAnswer::AlreadyRequested => ("already_requested", "Cancel had been asked for before.".to_owned(), None),
-            CancelAnswer::TooLate => {
-                let won = if record.job.phase == Phase::Failed { "failed" } else { "finished" };
-                ("too_late", format!("The cancel came too late: the job had already {won}."), Some(won.to_owned()))
-            }
+        let (outcome, said, won_by) = match answer {
+            CancelAnswer::Accepted => ("accepted", None, None),
+            CancelAnswer::AlreadyRequested => ("already_requested", Some(Said::CancelledBefore), None),
+            CancelAnswer::TooLate if record.job.phase == Phase::Failed => ("too_late", Some(Said::TooLateFailed), Some("failed")),
+            CancelAnswer::TooLate => ("too_late", Some(Said::TooLateFinished), Some("finished")),
         };
         Ok(CancelAnswerView {
             outcome: outcome.into(),
-            message,
+            message: said.map_or("Cancel accepted.", Said::sentence).into(),
+            said,
             requested_at: row.cancel_requested_at.map(|at| moment(at, reader.zone)),
             requested_by: row.cancel_requested_by.as_deref().map(|by| reader.name(by).to_owned()),
-            won_by,
+            won_by: won_by.map(str::to_owned),
             job,
         })
     }

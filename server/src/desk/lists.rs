@@ -25,6 +25,7 @@ fn job_row(record: &Record, reader: &Reader, with_owner: bool) -> JobRow {
     let set_aside = row.set_aside_at.is_some() && !record.job.phase.is_final();
     JobRow {
         id: row.id.to_string(),
+        version: row.version,
         title: row.spec.full_title(),
         mark: if set_aside { Mark::Waiting } else { words::job_mark(&record.job) },
         headline: headline(&record.job),
@@ -42,6 +43,7 @@ impl Desk {
         let owner = if who.is_admin { None } else { Some(user_id(who)?) };
         let before = if before.is_empty() { None } else { Some(parse_id::<JobId>(before)?) };
         let phase = Phase::from_name(state);
+        let now = self.store().clock().now();
         let records = self.store().jobs(owner, phase, before, PAGE + 1).await?;
         let shown = records.get(..PAGE as usize).unwrap_or(&records);
         let older_path = (records.len() > shown.len())
@@ -49,16 +51,17 @@ impl Desk {
             .flatten();
         let reader = Reader::new(&who.email, &who.zone);
         let jobs = shown.iter().map(|record| job_row(record, &reader, who.is_admin)).collect();
-        Ok(JobsView { jobs, older_path, of_everyone: who.is_admin })
+        Ok(JobsView { jobs, older_path, of_everyone: who.is_admin, as_of: moment(now, reader.zone) })
     }
 
     /// The viewer's latest jobs.
     pub(super) async fn recent_jobs(&self, who: &Viewer) -> Result<JobsView, DeskError> {
         let owner: UserId = user_id(who)?;
+        let now = self.store().clock().now();
         let records = self.store().jobs(Some(owner), None, None, 6).await?;
         let reader = Reader::new(&who.email, &who.zone);
         let jobs = records.iter().map(|record| job_row(record, &reader, false)).collect();
-        Ok(JobsView { jobs, older_path: None, of_everyone: false })
+        Ok(JobsView { jobs, older_path: None, of_everyone: false, as_of: moment(now, reader.zone) })
     }
 
     /// A saved report.

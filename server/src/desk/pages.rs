@@ -74,11 +74,11 @@ impl Pages for Desk {
         Ok(self.show_effect(who, parse_id(&job)?, parse_id(&number)?).await?)
     }
 
-    async fn open_effects(&self, who: &Viewer) -> Result<u32, AppError> {
+    async fn unconfirmed_effects(&self, who: &Viewer) -> Result<u32, AppError> {
         if !who.is_admin {
             return Ok(0);
         }
-        self.store().count_open_effects().await.map_err(|error| super::told(&error))
+        self.store().count_unconfirmed().await.map_err(|error| super::told(&error))
     }
 
     async fn account(&self, who: &Viewer) -> Result<AccountView, AppError> {

@@ -5,13 +5,15 @@ use crate::{
     period::{Period, parse_zone},
     source::coverage::Outcome as Found,
     store::{CollectedDocument, Record},
-    words,
+    words::{self, Known},
 };
 use app::{
     contract::{
-        Effect, EffectKind, Job, JobKind, Outcome, Phase, Step, StepKind, StepState, Via, headline, if_cancelled_now, waiting_for,
+        Effect, EffectKind, Job, JobKind, Outcome, Phase, Step, StepKind, StepState, headline, if_cancelled_now, waiting_for,
     },
-    model::{AfterwardsView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, Mark, Moment, StepView},
+    model::{
+        AfterwardsView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, Mark, Moment, StepView, UnderWay,
+    },
 };
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -91,6 +93,7 @@ pub fn job_view(
             .zip(&record.times)
             .map(|(step, times)| step_view(record, step, times.started_at.zip(times.ended_at)))
             .collect(),
+        under_way: under_way(record, reader, now),
         effects: effects(record, reader.zone),
         coverage: coverage.iter().map(coverage_line).collect(),
         coverage_summary: coverage_summary(coverage),
@@ -160,32 +163,36 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
     let detail = match state {
         // What the original has done is not known here.
         StepState::Pending | StepState::Skipped if kind == StepKind::Email && job.emails().any(Effect::is_copied) => {
-            email_result(record)
+            words::email_result(job)
         }
         StepState::Pending | StepState::Skipped if job.copied.is_some() => "not started here".into(),
-        StepState::Pending if kind == StepKind::Email => {
+        StepState::Pending | StepState::Skipped if kind == StepKind::Email && job.emails().any(|email| email.attempts > 0) => {
+            words::email_result(job)
+        }
+        StepState::Pending if kind == StepKind::Email && job.phase.lets_start() => {
             format!("not started, {}", if emails == 1 { "1 recipient".into() } else { format!("{emails} recipients") })
         }
-        StepState::Pending | StepState::Skipped => "not started".into(),
+        StepState::Pending if job.phase.lets_start() => "not started".into(),
+        StepState::Pending | StepState::Skipped if kind == StepKind::Email => "will not be sent".into(),
+        StepState::Pending | StepState::Skipped => "will not happen".into(),
         StepState::Running if kind == StepKind::Hold => "waiting".into(),
+        // A part takes long: which one it is says more than how many are done.
+        StepState::Running if total > 0 && kind == StepKind::Summarize => format!("part {} of {total}", (done + 1).min(total)),
         StepState::Running if total > 0 => format!("{done} of {}", count(total)),
         StepState::Running if stopping => "stopping".into(),
         StepState::Running => "started".into(),
         StepState::Done if kind == StepKind::Save => "saved".into(),
-        StepState::Done | StepState::Stopped if kind == StepKind::Email => email_result(record),
+        StepState::Done | StepState::Stopped if kind == StepKind::Email => words::email_result(job),
         StepState::Done if kind == StepKind::Collect => format!("{} looked at", count(total)),
         StepState::Done => "done".into(),
         StepState::Failed => "failed".into(),
         StepState::Stopped if total > 0 => format!("stopped at {done} of {}", count(total)),
         StepState::Stopped => "stopped".into(),
     };
-    let in_doubt =
-        |email: &Effect| matches!(email.outcome, Outcome::Unconfirmed | Outcome::InDoubt) || email.contradiction.is_some();
-    let unproved = kind == StepKind::Email && job.emails().any(in_doubt);
     StepView {
         kind,
         state,
-        mark: if unproved && state != StepState::Running { Mark::Doubt } else { words::step_mark(state, stopping) },
+        mark: if kind == StepKind::Email { words::email_step_mark(job, state) } else { words::step_mark(state, job.phase) },
         title: kind.title().into(),
         detail,
         took: times.map(|(from, to)| duration(to - from)),
@@ -194,23 +201,21 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
     }
 }
 
-fn email_result(record: &Record) -> String {
-    fn plain(email: &Effect) -> bool {
-        email.contradiction.is_none()
+/// The effect of a running job that has been under way for the longest.
+fn under_way(record: &Record, reader: &Reader, now: DateTime<Utc>) -> Option<UnderWay> {
+    if record.job.phase != Phase::Running {
+        return None;
     }
-    let count = |test: fn(&Effect) -> bool| record.job.emails().filter(|email| test(email)).count();
-    let numbers = [
-        (count(|email| email.outcome == Outcome::Done && email.via == Via::MailService && plain(email)), "accepted"),
-        (
-            count(|email| email.outcome == Outcome::Done && email.via == Via::Outbox && plain(email)),
-            "written to the outbox folder",
-        ),
-        (count(|email| email.outcome == Outcome::Unconfirmed), "unconfirmed"),
-        (count(|email| !plain(email)), "contradictory"),
-        (count(|email| matches!(email.outcome, Outcome::NotDone | Outcome::NotStarted) && plain(email)), "not sent"),
-    ];
-    let parts: Vec<String> = numbers.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
-    parts.join(", ")
+    let began = |effect: &Effect| Some((*record.effect_times.get(&effect.number)?, effect.number));
+    let effect = record.job.effects.iter().filter(|effect| effect.outcome.is_open()).min_by_key(|effect| began(effect))?;
+    let (since, number) = began(effect)?;
+    let target = record.targets.get(&number).map_or("", String::as_str);
+    Some(UnderWay {
+        what: words::effect_name(record.job.kind, effect.kind, number, target),
+        outcome_text: Known::of(effect, record.job.phase).outcome().into(),
+        since: moment(since, reader.zone),
+        seconds: u32::try_from((now - since).num_seconds().max(0)).unwrap_or(u32::MAX),
+    })
 }
 
 fn effects(record: &Record, zone: Tz) -> Vec<EffectLine> {
@@ -222,15 +227,14 @@ fn effects(record: &Record, zone: Tz) -> Vec<EffectLine> {
         .map(|effect| {
             let target = record.targets.get(&effect.number).map_or("", String::as_str);
             let begun = effect.outcome != Outcome::NotStarted;
-            let contradicted = effect.contradiction.is_some();
+            let known = Known::of(effect, record.job.phase);
             EffectLine {
                 number: effect.number,
                 kind: effect.kind,
                 what: words::effect_name(record.job.kind, effect.kind, effect.number, target),
                 outcome: effect.outcome,
-                mark: words::outcome_mark(effect.outcome, effect.not_done, contradicted),
-                outcome_text: words::outcome_in_full(effect.kind, effect.outcome, effect.not_done, effect.via, contradicted)
-                    .into(),
+                mark: known.mark(),
+                outcome_text: known.outcome().into(),
                 evidence: words::evidence(effect.evidence.clone(), effect.contradiction.as_deref()),
                 attempts: effect.attempts,
                 message_id: record.message_ids.get(&effect.number).filter(|_| effect.kind == EffectKind::Email).cloned(),

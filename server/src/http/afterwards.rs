@@ -69,7 +69,7 @@ enum DecidedOutcome {
 type Sent<T> = Result<Form<T>, FormRejection>;
 
 /// Back to a page, with a sentence where there is something to say.
-fn back(path: &str, said: Option<Said>) -> Redirect {
+pub(super) fn back(path: &str, said: Option<Said>) -> Redirect {
     Redirect::to(&said.map_or_else(|| path.to_owned(), |said| format!("{path}?said={}", said.name())))
 }
 

@@ -118,14 +118,14 @@ async fn make(
 
 /// The page around its sections.
 async fn answer(desk: &Desk, viewer: Viewer, nonce: &Nonce, sections: &str) -> Result<Html<String>, Problem> {
-    let open_effects = Pages::open_effects(desk, &viewer).await?;
+    let unconfirmed = Pages::unconfirmed_effects(desk, &viewer).await?;
     let content = format!(
         "<div class=\"flow wide column\">\n<header class=\"heading\"><nav class=\"crumbs\" aria-label=\"Breadcrumb\">\
          <a href=\"/account\">Account</a><span aria-current=\"page\">Assistant</span></nav><h1>{TITLE}</h1>\
          <p class=\"soft\">An assistant that speaks the Model Context Protocol (MCP) can start reports for you, follow them and cancel \
          them. It can do nothing that you may not do yourself.</p></header>\n{sections}\n</div>\n<script nonce=\"{nonce}\">{COPY}</script>"
     );
-    Ok(Html(framed(TITLE, &account_masthead(viewer, open_effects), &content)))
+    Ok(Html(framed(TITLE, &account_masthead(viewer, unconfirmed), &content)))
 }
 
 const CLOSING: &str = "<section class=\"flow\" aria-labelledby=\"closing\"><h2 id=\"closing\">What closing the assistant does</h2>\

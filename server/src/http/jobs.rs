@@ -3,7 +3,7 @@
 
 use super::{
     AppState,
-    afterwards::{answer, job_path},
+    afterwards::{answer, back, job_path},
     problem::Problem,
     session::SignedIn,
 };
@@ -138,7 +138,6 @@ async fn take_field(desk: &Desk, owner: UserId, sent: &mut Sent, field: Field<'_
         "zone" => sent.form.zone = value,
         "source" => sent.form.sources.push(value),
         "recipients" => sent.form.recipients = value,
-        "shown_recipients" => sent.form.shown_recipients = value,
         "instructions" => sent.form.instructions = value,
         "hold" => sent.form.hold = value,
         "action" => sent.generate = value == "generate",
@@ -247,8 +246,8 @@ async fn date_by_hand(desk: &Desk, owner: UserId, id: UploadId, month: &str, for
 
 async fn cancel(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Redirect, Problem> {
     let id: JobId = parse_id(&id)?;
-    desk.cancel_job(&who, id).await?;
-    Ok(Redirect::to(&format!("/jobs/{id}")))
+    let answer = desk.cancel_job(&who, id).await?;
+    Ok(back(&job_path(id), answer.said))
 }
 
 async fn approve(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Redirect, Problem> {

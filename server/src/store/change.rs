@@ -19,7 +19,7 @@ use crate::{
     fail_point::{self, Commit},
     id::{JobId, UserId},
     job::{Hold, Spec},
-    words,
+    words::{self, Known},
 };
 use app::contract::{Change, Effect, EffectKind, Job, NotDone, Outcome, Phase, StepState, Unconfirmed, changes};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -351,7 +351,8 @@ impl JobTx {
                 // A person's word is no proof.
                 let attested = effect.and_then(|effect| effect.not_done).filter(|why| *why == NotDone::Attested);
                 let via = effect.map(|effect| effect.via).unwrap_or_default();
-                format!("{what}: {}", words::outcome_in_full(kind, outcome, attested, via, false))
+                let known = Known { kind, outcome, not_done: attested, via, contradicted: false, phase: None };
+                format!("{what}: {}", known.outcome())
             }
         }
     }

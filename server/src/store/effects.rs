@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{id::JobId, job::job_title};
 use app::{
-    contract::{EffectKind, JobKind, NotDone, Outcome, Unconfirmed, Via},
+    contract::{EffectKind, JobKind, NotDone, Outcome, Phase, Unconfirmed, Via},
     model::Month,
 };
 use chrono::{DateTime, Utc};
@@ -79,8 +79,8 @@ pub struct EffectEntry {
     pub month: Month,
     /// Whose job it is, or was.
     pub owner_email: String,
-    /// Whether the job is still there.
-    pub job_exists: bool,
+    /// Where the job stands; `None` once it is deleted.
+    pub job_phase: Option<Phase>,
 }
 
 /// One effect with its attempts and what was recorded about it, oldest first.
@@ -124,7 +124,7 @@ struct Columns {
     job_title: String,
     job_month: String,
     owner_email: String,
-    job_exists: bool,
+    job_phase: Option<String>,
 }
 
 #[derive(FromRow)]
@@ -145,7 +145,7 @@ macro_rules! select {
         concat!(
             "select job_id, number, kind, outcome, not_done, attempts, via, unconfirmed, contradiction, evidence, target, message_id, created_at, changed_at,
                     job_kind, job_title, job_month, owner_email,
-                    exists (select 1 from jobs where jobs.id = effects.job_id) as job_exists
+                    (select phase from jobs where jobs.id = effects.job_id) as job_phase
              from effects where ", $($rest),+
         )
     };
@@ -279,12 +279,16 @@ impl Store {
         Ok(Some(EffectRecord { entry: entry(found)?, attempts, history }))
     }
 
-    /// How many effects are unconfirmed or under way.
-    pub async fn count_open_effects(&self) -> Result<u32, StoreError> {
+    /// How many effects are unconfirmed, so that a person has to look into them.
+    pub async fn count_unconfirmed(&self) -> Result<u32, StoreError> {
         let count: i64 = read!(self.db, conn => {
-            sqlx::query_scalar("select count(*) from effects where outcome in ('in_flight', 'in_doubt', 'unconfirmed')")
-                .fetch_one(conn)
-                .await
+            // The first condition is that of the index on what is open, which is short.
+            sqlx::query_scalar(
+                "select count(*) from effects
+                 where outcome in ('in_flight', 'in_doubt', 'unconfirmed') and outcome = 'unconfirmed'",
+            )
+            .fetch_one(conn)
+            .await
         })?;
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }
@@ -295,6 +299,10 @@ fn entry(row: Columns) -> Result<EffectEntry, StoreError> {
     let not_done = match row.not_done.as_deref() {
         None => None,
         Some(name) => Some(NotDone::from_name(name).ok_or_else(|| wrong("not_done"))?),
+    };
+    let job_phase = match row.job_phase.as_deref() {
+        None => None,
+        Some(name) => Some(Phase::from_name(name).ok_or_else(|| wrong("job_phase"))?),
     };
     let job_kind = JobKind::from_name(&row.job_kind).ok_or_else(|| wrong("job_kind"))?;
     let month: Month = row.job_month.parse().map_err(|_| wrong("job_month"))?;
@@ -317,6 +325,6 @@ fn entry(row: Columns) -> Result<EffectEntry, StoreError> {
         job_title: job_title(job_kind, &row.job_title, month),
         month,
         owner_email: row.owner_email,
-        job_exists: row.job_exists,
+        job_phase,
     })
 }

@@ -81,6 +81,20 @@ impl Store {
         })?)
     }
 
+    /// The newest jobs with their versions: somebody's, or everybody's.
+    pub async fn newest_versions(&self, owner: Option<UserId>, limit: u32) -> Result<Vec<(JobId, i64)>, StoreError> {
+        let limit = i64::from(limit);
+        Ok(read!(self.db, conn => match owner {
+            Some(owner) => {
+                sqlx::query_as("select id, version from jobs where owner_id = $1 order by id desc limit $2")
+                    .bind(owner).bind(limit).fetch_all(conn).await
+            }
+            None => {
+                sqlx::query_as("select id, version from jobs order by id desc limit $1").bind(limit).fetch_all(conn).await
+            }
+        })?)
+    }
+
     /// The job that a request has made, if it has made one.
     pub async fn job_of_request(&self, owner: UserId, key: RequestKey) -> Result<Option<JobId>, StoreError> {
         Ok(read!(self.db, conn => {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use app::contract::{Job, Refusal, StepKind};
+use server::{id::RequestKey, people::Role};
 use tokio::time::Instant;
 
 use crate::support::{
@@ -148,4 +149,74 @@ async fn a_quiet_stream_gives_signs_of_life_and_ends_with_the_server() {
     assert_eq!(events.next().await.unwrap().name, "alive");
     site.shutdown.cancel();
     assert_eq!(events.next().await, None);
+}
+
+/// The jobs of an event of the list, and their versions.
+fn told(event: &Event) -> Vec<(String, i64)> {
+    assert_eq!(event.name, "jobs");
+    let jobs: Vec<serde_json::Value> = serde_json::from_str(&event.data).unwrap();
+    jobs.iter().map(|job| (job["id"].as_str().unwrap().to_owned(), job["version"].as_i64().unwrap())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stream_of_a_list_tells_of_new_jobs_and_of_their_changes() {
+    let site = Site::new().await;
+    let ada = site.program(site.instance.owner).await;
+    let mut events = ada.follow("/jobs/news").await;
+    assert_eq!(events.next().await.unwrap().name, "alive");
+    let id = site.instance.job(ONE).await;
+    assert_eq!(told(&events.next().await.unwrap()), [(id.to_string(), 1)]);
+    site.instance.store.cancel_job(id, "ada@example.org").await.unwrap();
+    loop {
+        let event = events.next().await.unwrap();
+        // A look in between may find once more what was told already.
+        if event.name == "jobs" && told(&event) == [(id.to_string(), 2)] {
+            break;
+        }
+    }
+    site.shutdown.cancel();
+    while events.next().await.is_some() {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_told_nothing_of_the_jobs_of_others_and_an_administrator_of_all() {
+    let site = Site::new().await;
+    let bob = site.instance.person("bob@example.org", Role::User).await;
+    let admin = site.instance.person("admin@example.org", Role::Admin).await;
+    let (bob_hears, admin_hears) = (site.program(bob).await, site.program(admin).await);
+    let (mut to_bob, mut to_admin) = (bob_hears.follow("/jobs/news").await, admin_hears.follow("/jobs/news").await);
+    assert_eq!(to_bob.next().await.unwrap().name, "alive");
+    assert_eq!(to_admin.next().await.unwrap().name, "alive");
+    let of_ada = site.instance.job(ONE).await;
+    assert_eq!(told(&to_admin.next().await.unwrap()), [(of_ada.to_string(), 1)]);
+    site.instance.store.cancel_job(of_ada, "ada@example.org").await.unwrap();
+    // What bob hears next is of his own job, although ada's was first.
+    let spec = site.instance.spec(ONE);
+    let (of_bob, _) = site.instance.store.create_job(bob, RequestKey::new(), &spec).await.unwrap();
+    loop {
+        let event = to_bob.next().await.unwrap();
+        if event.name == "jobs" {
+            assert_eq!(told(&event), [(of_bob.to_string(), 1)]);
+            break;
+        }
+        assert_eq!(event.name, "alive");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_finds_what_nobody_announced() {
+    let site = Site::new().await;
+    let ada = site.program(site.instance.owner).await;
+    let id = site.instance.job(ONE).await;
+    let mut events = ada.follow("/jobs/news").await;
+    assert_eq!(events.next().await.unwrap().name, "alive");
+    // As another process does whose word does not get here.
+    site.instance.another_store().await.cancel_job(id, "ada@example.org").await.unwrap();
+    loop {
+        let event = events.next().await.unwrap();
+        if event.name == "jobs" {
+            assert_eq!(told(&event), [(id.to_string(), 2)]);
+            break;
+        }
+    }
 }

@@ -25,7 +25,6 @@ fn form(key: RequestKey) -> Form {
         .field("month", "2026-06")
         .field("zone", "Europe/Berlin")
         .field("recipients", "anna@example.org")
-        .field("shown_recipients", "anna@example.org")
 }
 
 fn job_of(location: &str) -> JobId {

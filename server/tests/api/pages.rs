@@ -84,11 +84,10 @@ async fn a_job_can_be_started_again_with_its_files_for_another_month() {
         .field("zone", "Europe/Berlin")
         .file("2026-05-01-a.txt", b"A.")
         .field("recipients", "anna@example.org")
-        .field("shown_recipients", "anna@example.org")
         .field("action", "generate");
     let job = ada.submit("/jobs", &sent).await.location().strip_prefix("/jobs/").unwrap().to_owned();
     let page = ada.get(&format!("/?from={job}&month=2026-05")).await.text;
-    for kept in ["A title to keep", "2026-05-01-a.txt", "anna@example.org", "Generate May 2026 report"] {
+    for kept in ["A title to keep", "2026-05-01-a.txt", "anna@example.org", "1 to 31 May 2026"] {
         assert!(page.contains(kept), "{kept} is lost");
     }
     let eve = site.instance.person("eve@example.org", Role::User).await;
@@ -166,7 +165,6 @@ async fn look_at_everything(services: impl FnOnce(&Instance) -> Services) {
         .field("source", "minutes")
         .file(name, text.as_bytes())
         .field("recipients", "anna@example.org")
-        .field("shown_recipients", "anna@example.org")
         .field("instructions", EVIL);
     let draft = ada.submit("/jobs", &sent.clone().field("action", "check")).await.location().to_owned();
     assert_harmless(&ada.get(&draft).await.text, &draft);

@@ -124,7 +124,7 @@ async fn a_deletion_takes_what_the_job_has_made_and_leaves_what_it_has_done() {
     ] {
         let filter = EffectFilter { job: Some(job), ..EffectFilter::default() };
         for entry in instance.store.effects(EffectPart::Settled, &filter, None, 100).await.unwrap() {
-            assert_eq!((entry.job_title.as_str(), entry.owner_email.as_str(), entry.job_exists), (title, ADA, false));
+            assert_eq!((entry.job_title.as_str(), entry.owner_email.as_str(), entry.job_phase), (title, ADA, None));
             assert_eq!(entry.month, "2026-06".parse().unwrap());
         }
     }

@@ -153,7 +153,7 @@ async fn everything_is_still_there_and_can_be_used() {
             (DELETED, 2, "January 2026", ""),
         ]
     );
-    assert!(!all[2].job_exists);
+    assert_eq!(all[2].job_phase, None);
     let attempts = store.effect(DELETED, 2).await.unwrap().unwrap().attempts;
     assert_eq!((attempts.len(), attempts[0].outcome), (1, Outcome::Done));
 }

@@ -8,19 +8,13 @@ use super::{cancel_job, read_job};
 use crate::{
     contract::{is_news, may_replace},
     error::AppError,
+    live::{Line, Told},
     model::{JobView, SecondCopyOffer},
 };
-use leptos::{ev, leptos_dom::helpers::TimeoutHandle, prelude::*, task::spawn_local};
-use send_wrapper::SendWrapper;
+use leptos::{prelude::*, task::spawn_local};
 use serde::Deserialize;
-use std::time::Duration;
-use wasm_bindgen::{JsCast, closure::Closure};
-use web_sys::{Event, EventSource, MessageEvent};
+use std::{rc::Rc, time::Duration};
 
-/// A silence longer than this means that the connection is lost; the server's heartbeat comes every few seconds.
-const SILENCE: Duration = Duration::from_secs(12);
-/// The longest wait before the next attempt to connect.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// How long a Cancel may stay without an answer before the screen says so.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The pause between two looks at the record of a Cancel that got no answer.
@@ -43,45 +37,9 @@ pub enum Press {
 #[derive(Clone, Copy)]
 pub struct Live {
     job: RwSignal<JobView>,
-    lost: RwSignal<bool>,
+    line: Line,
     press: RwSignal<Press>,
     pressed: StoredValue<bool>,
-    link: StoredValue<Link>,
-}
-
-/// The connection that stands, or the wait for the next one.
-///
-/// On the server it stays empty: what belongs to one thread of the browser must not be dropped by another thread there.
-#[derive(Default)]
-struct Link {
-    stream: Option<SendWrapper<Stream>>,
-    silence: Option<TimeoutHandle>,
-    pause: Option<TimeoutHandle>,
-    /// Attempts without success since the last connection.
-    failures: u32,
-}
-
-/// An event source with the handlers that it calls.
-struct Stream {
-    source: EventSource,
-    _handlers: [Closure<dyn FnMut(Event)>; 4],
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.source.set_onopen(None);
-        self.source.set_onerror(None);
-        self.source.close();
-    }
-}
-
-impl Link {
-    fn close(&mut self) {
-        self.stream = None;
-        for timer in [self.silence.take(), self.pause.take()].into_iter().flatten() {
-            timer.clear();
-        }
-    }
 }
 
 /// The data of a `job` event.
@@ -95,10 +53,9 @@ impl Live {
     pub fn new(job: JobView) -> Self {
         Self {
             job: RwSignal::new(job),
-            lost: RwSignal::new(false),
+            line: Line::new("job"),
             press: RwSignal::new(Press::No),
             pressed: StoredValue::new(false),
-            link: StoredValue::new(Link::default()),
         }
     }
 
@@ -125,7 +82,7 @@ impl Live {
 
     /// Whether nothing has been heard from the server for too long.
     pub fn is_lost(self) -> bool {
-        self.lost.get()
+        self.line.is_lost()
     }
 
     /// What has become of the Cancel.
@@ -143,19 +100,16 @@ impl Live {
     pub fn follow(self) {
         Effect::new(move |_| {
             if !self.has_ended() {
-                self.connect();
+                self.line.open(self.path("/events"), move |told| match told {
+                    Told::Opened => self.read(),
+                    Told::Event(data) => self.announced(&data),
+                });
             }
-            let awake = [
-                window_event_listener(ev::focus, move |_| self.wake()),
-                window_event_listener(ev::online, move |_| self.wake()),
-                window_event_listener_untyped("visibilitychange", move |_| self.wake()),
-            ];
-            on_cleanup(move || {
-                for listener in awake {
-                    listener.remove();
-                }
-                let _ = self.link.try_update_value(Link::close);
-            });
+            Line::on_waking(Rc::new(move || {
+                self.line.wake();
+                self.read();
+            }));
+            on_cleanup(move || self.line.close());
         });
     }
 
@@ -172,8 +126,7 @@ impl Live {
             }
         });
         if ended {
-            let _ = self.link.try_update_value(Link::close);
-            let _ = self.lost.try_set(false);
+            self.line.close();
         }
     }
 
@@ -183,65 +136,13 @@ impl Live {
             match read_job(id).await {
                 Ok(job) => self.offer(job),
                 // Nobody knows now what the screen is worth; the next connection begins by reading again.
-                Err(_) => self.lose(),
+                Err(_) => self.line.lose(),
             }
         });
     }
 
-    /// The person is looking again: a page that slept may have missed anything, and may hold a dead connection.
-    fn wake(self) {
-        self.read();
-        if !self.has_ended() && self.lost.try_get_untracked() == Some(true) {
-            self.connect();
-        }
-    }
-
-    /// Replaces the connection by a new one.
-    fn connect(self) {
-        let Some(id) = self.job.try_with_untracked(|job| job.id.clone()) else { return };
-        let _ = self.link.try_update_value(|link| {
-            link.close();
-            link.stream = open(self, &id).map(SendWrapper::new);
-        });
-        self.heard();
-    }
-
-    /// A sign of life: the next one is due within [`SILENCE`].
-    fn heard(self) {
-        let next = set_timeout_with_handle(move || self.lose(), SILENCE).ok();
-        let _ = self.link.try_update_value(|link| {
-            if let Some(timer) = std::mem::replace(&mut link.silence, next) {
-                timer.clear();
-            }
-        });
-    }
-
-    /// The connection stands: what happened while it did not is read at once.
-    fn opened(self) {
-        let _ = self.link.try_update_value(|link| link.failures = 0);
-        let _ = self.lost.try_set(false);
-        self.heard();
-        self.read();
-    }
-
-    /// The connection is gone; the next attempt comes after 1 s, 2 s, 4 s … [`LONGEST_PAUSE`].
-    fn lose(self) {
-        if self.has_ended() {
-            return;
-        }
-        let _ = self.lost.try_set(true);
-        let _ = self.link.try_update_value(|link| {
-            link.close();
-            let pause = Duration::from_secs(1 << link.failures.min(4)).min(LONGEST_PAUSE);
-            link.failures += 1;
-            link.pause = set_timeout_with_handle(move || self.connect(), pause).ok();
-        });
-    }
-
-    fn announced(self, event: &Event) {
-        self.heard();
-        let told = event.dyn_ref::<MessageEvent>().and_then(|message| message.data().as_string());
-        let version = told.and_then(|data| serde_json::from_slice(data.as_bytes()).ok()).map(|Announcement { version }| version);
+    fn announced(self, data: &str) {
+        let version = serde_json::from_slice(data.as_bytes()).ok().map(|Announcement { version }| version);
         let known = self.job.try_with_untracked(|job| job.version);
         if version.zip(known).is_some_and(|(version, known)| is_news(version, known)) {
             self.read();
@@ -315,20 +216,6 @@ impl Live {
     }
 }
 
-/// Opens the stream of a job's events; `None` where the browser has none to offer.
-fn open(live: Live, id: &str) -> Option<Stream> {
-    let source = EventSource::new(&format!("/jobs/{id}/events")).ok()?;
-    let opened = Closure::<dyn FnMut(Event)>::new(move |_| live.opened());
-    let failed = Closure::<dyn FnMut(Event)>::new(move |_| live.lose());
-    let told = Closure::<dyn FnMut(Event)>::new(move |event: Event| live.announced(&event));
-    let alive = Closure::<dyn FnMut(Event)>::new(move |_| live.heard());
-    source.set_onopen(Some(opened.as_ref().unchecked_ref()));
-    source.set_onerror(Some(failed.as_ref().unchecked_ref()));
-    source.add_event_listener_with_callback("job", told.as_ref().unchecked_ref()).ok()?;
-    source.add_event_listener_with_callback("alive", alive.as_ref().unchecked_ref()).ok()?;
-    Some(Stream { source, _handlers: [opened, failed, told, alive] })
-}
-
 #[cfg(all(test, feature = "ssr"))]
 mod tests {
     use super::*;
@@ -358,6 +245,7 @@ mod tests {
             hold: None,
             set_aside: None,
             steps: Vec::new(),
+            under_way: None,
             effects: Vec::new(),
             coverage: Vec::new(),
             coverage_summary: None,
@@ -403,10 +291,10 @@ mod tests {
     fn a_job_that_has_ended_is_followed_no_longer() {
         Owner::new().with(|| {
             let live = Live::new(record(5, Phase::Running));
-            live.lost.set(true);
+            live.line.lost.set(true);
             live.offer(record(6, Phase::Cancelled));
             assert!(live.has_ended());
-            assert!(!live.lost.get_untracked());
+            assert!(!live.line.lost.get_untracked());
         });
     }
 }

@@ -102,7 +102,7 @@ fn Record(
                 <SaidNotice said />
                 <Connection live />
                 <about::Withdrawn live />
-                <parts::Verdict live paused />
+                <parts::Verdict live paused late=said.is_some_and(Said::is_about_a_cancel) />
                 {about.clone().map(|about| view! { <about::Text about /> })}
                 <parts::Steps live />
                 <parts::Effects live />

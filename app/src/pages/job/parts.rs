@@ -3,12 +3,12 @@
 use super::{
     hold::Hold,
     live::{Live, Press},
-    waiting::{AccountNow, GoOn, Unconfirmed, Waiting},
+    waiting::{AccountNow, GoOn, Since, Unconfirmed, Waiting},
 };
 use crate::{
-    contract::{Phase, StepState},
+    contract::{Outcome, Phase, StepState},
     model::{CoverageLine, EffectLine, HistoryLine, JobView, StepView},
-    ui::{StateMark, Time},
+    ui::{Notice, StateMark, Time, Tone},
 };
 use leptos::{ev::SubmitEvent, html, prelude::*};
 
@@ -29,6 +29,8 @@ pub fn Verdict(
     live: Live,
     /// The page does not reload itself: somebody is writing.
     paused: bool,
+    /// The form that led here was a Cancel that changed nothing.
+    late: bool,
 ) -> impl IntoView {
     let mark = live.part(|job| job.mark);
     let headline = live.part(|job| job.headline.clone());
@@ -54,7 +56,9 @@ pub fn Verdict(
                 <Hold live />
                 <GoOn live />
                 {move || progress.get().map(|step| view! { <Progress step /> })}
+                <UnderWay live />
                 <Cancel live />
+                <TooLate live late />
                 {move || {
                     report
                         .get()
@@ -74,14 +78,54 @@ pub fn Verdict(
     }
 }
 
-/// How far the running step is.
+/// How far the running step is. While nothing of it is done, the bar says only that it goes on.
 #[component]
 fn Progress(step: StepView) -> impl IntoView {
     view! {
         <div class="progress">
-            <progress max=step.total value=step.done aria-label=step.title></progress>
-            <span class="soft">{format!("{} of {}", step.done, step.total)}</span>
+            <progress max=step.total value=(step.done > 0).then_some(step.done) aria-label=step.title></progress>
+            <span class="soft">{step.detail}</span>
         </div>
+    }
+}
+
+/// What is under way at the outside and for how long, so that a long call can be seen to go on.
+#[component]
+fn UnderWay(live: Live) -> impl IntoView {
+    let open = live.part(|job| job.under_way.clone());
+    move || {
+        open.get().map(|open| {
+            view! { <Since words=format!("{}: {}, since ", open.what, open.outcome_text) at=open.since seconds=open.seconds /> }
+        })
+    }
+}
+
+/// What can still be done about a report that a Cancel came too late for: below, in "Afterwards".
+#[component]
+fn TooLate(live: Live, late: bool) -> impl IntoView {
+    let came_too_late = live.part(|job| job.phase == Phase::Finished && job.cancel.is_some());
+    let ended = live.part(|job| job.phase.is_final());
+    let may_correct = live.part(|job| job.afterwards.correction.is_some());
+    let may_withdraw = live.part(|job| job.afterwards.may_withdraw);
+    let changed_nothing = move || late || matches!(live.press(), Press::Answered(_));
+    let asked = move || came_too_late.get() || (ended.get() && changed_nothing());
+    // The address of the field opens what it is folded in; the router would only scroll.
+    let link = |to: &'static str, words: &'static str| {
+        view! {
+            <a class="button" href=to rel="external">
+                {words}
+            </a>
+        }
+    };
+    move || {
+        (asked() && (may_correct.get() || may_withdraw.get())).then(|| {
+            view! {
+                <p class="row">
+                    {may_correct.get().then(|| link("#correction", "Send a correction"))}
+                    {may_withdraw.get().then(|| link("#withdrawal", "Withdraw the report"))}
+                </p>
+            }
+        })
     }
 }
 
@@ -143,7 +187,18 @@ fn Cancel(live: Live) -> impl IntoView {
                     }
                 })
         }}
-        <div role="status">{move || said().map(|text| view! { <p class="said">{text}</p> })}</div>
+        <div role="status">
+            {move || {
+                said()
+                    .map(|text| {
+                        view! {
+                            <Notice tone=Tone::Note>
+                                <p class="said">{text}</p>
+                            </Notice>
+                        }
+                    })
+            }}
+        </div>
         {move || {
             record
                 .get()
@@ -178,17 +233,21 @@ pub fn Steps(live: Live) -> impl IntoView {
     }
 }
 
-/// What the outside could see, with its proof.
+/// What the outside could see, with its proof; and apart from it what has not begun, which may still come or never will.
 #[component]
 pub fn Effects(live: Live) -> impl IntoView {
-    let effects = live.part(|job| job.effects.clone());
+    let begun = live.part(|job| effects(job, true));
+    let others = live.part(|job| effects(job, false));
+    let goes_on = live.part(|job| job.phase.lets_start());
+    let title = move || if goes_on.get() { "What is planned" } else { "What will not happen" };
     view! {
         <section class="flow" aria-labelledby="outside">
             <h2 id="outside">"What has happened outside"</h2>
             {move || {
-                let lines = effects.get();
+                let lines = begun.get();
                 if lines.is_empty() {
-                    view! { <p class="empty">"Nothing yet, and nothing is planned."</p> }.into_any()
+                    let nothing = if goes_on.get() { "Nothing yet." } else { "Nothing." };
+                    view! { <p class="empty">{nothing}</p> }.into_any()
                 } else {
                     view! {
                         <table class="ledger effects">
@@ -207,6 +266,37 @@ pub fn Effects(live: Live) -> impl IntoView {
                 }
             }}
         </section>
+        {move || {
+            let lines = others.get();
+            (!lines.is_empty())
+                .then(|| {
+                    view! {
+                        <section class="flow" aria-labelledby="not-begun">
+                            <h2 id="not-begun">{title}</h2>
+                            <ul class="lines not-begun">{lines.into_iter().map(|line| view! { <NotBegun line /> }).collect_view()}</ul>
+                        </section>
+                    }
+                })
+        }}
+    }
+}
+
+/// The effects that have begun, or those that have not.
+fn effects(job: &JobView, begun: bool) -> Vec<EffectLine> {
+    job.effects.iter().filter(|effect| (effect.outcome != Outcome::NotStarted) == begun).cloned().collect()
+}
+
+/// An effect that has not begun.
+#[component]
+fn NotBegun(line: EffectLine) -> impl IntoView {
+    view! {
+        <li class="line">
+            <span>{line.what}</span>
+            <span class="state soft">
+                <StateMark mark=line.mark />
+                <span>{line.outcome_text}</span>
+            </span>
+        </li>
     }
 }
 

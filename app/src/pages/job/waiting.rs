@@ -20,22 +20,22 @@ pub fn Waiting(live: Live) -> impl IntoView {
         let (at, seconds) = job.waiting_since.as_ref().zip(job.waiting_seconds)?;
         Some((Moment { iso: at.iso.clone(), text: at.beside(&job.as_of).to_owned() }, seconds))
     });
-    move || since.get().map(|(at, seconds)| view! { <Since at seconds /> })
+    move || since.get().map(|(at, seconds)| view! { <Since words="Waiting since " at seconds /> })
 }
 
-/// The time, and how long ago that is. It starts from what the server has counted, so that the browser's clock need not be
+/// Words, the time, and how long ago that is. It starts from what the server has counted, so that the browser's clock need not be
 /// right.
 #[component]
-fn Since(at: Moment, seconds: u32) -> impl IntoView {
+pub(super) fn Since(#[prop(into)] words: String, at: Moment, seconds: u32) -> impl IntoView {
     let waited = RwSignal::new(seconds);
     ticking(move || {
         let _ = waited.try_update(|seconds| *seconds = seconds.saturating_add(1));
     });
-    let words = move || match waited.get() {
+    let long = move || match waited.get() {
         seconds @ ..60 => format!(", for {seconds} s."),
         seconds => format!(", for {} min {} s.", seconds / 60, seconds % 60),
     };
-    view! { <p class="soft">"Waiting since " <Time at /> {words}</p> }
+    view! { <p class="soft">{words} <Time at /> {long}</p> }
 }
 
 /// Not waiting for the worker any longer, where that is offered.

@@ -1,6 +1,6 @@
 //! The fields of the form. Controls keep what was typed; what the server says about it stands beside them and may change.
 
-use super::form::Told;
+use super::form::{People, Told};
 use crate::{
     model::{NewReportView, SourceChoice, UploadLine},
     ui::{Field, Notice, Tone, escaped},
@@ -19,6 +19,7 @@ fn invalid(errors: Memo<Vec<String>>) -> impl Fn() -> Option<&'static str> + Cop
 pub fn Summary(told: Told) -> impl IntoView {
     let errors = told.part(|view| view.errors.clone());
     let warnings = told.part(|view| view.warnings.clone());
+    let passed = told.part(|view| view.checked && view.errors.is_empty());
     view! {
         {move || {
             let found = errors.get();
@@ -47,7 +48,10 @@ pub fn Summary(told: Told) -> impl IntoView {
         }}
         <div role="status">
             {move || {
-                let found = warnings.get();
+                let mut found = warnings.get();
+                if passed.get() {
+                    found.insert(0, "Checked. Nothing has been started yet.".to_owned());
+                }
                 (!found.is_empty())
                     .then(|| {
                         view! {
@@ -242,20 +246,42 @@ fn Upload(told: Told, upload: UploadLine) -> impl IntoView {
 
 /// Who gets the link, and who that is according to the server.
 #[component]
-pub fn Recipients(told: Told, value: String, typed: impl Fn(String) + Copy + Send + 'static) -> impl IntoView {
+pub fn Recipients(
+    told: Told,
+    value: String,
+    field: NodeRef<html::Textarea>,
+    typed: impl Fn(String) + Copy + Send + 'static,
+) -> impl IntoView {
     let errors = told.errors("recipients");
-    let check = told.check;
-    let problems = Memo::new(move |_| {
-        let mut all = check.with(|check| check.problems.clone());
-        all.extend(errors.get().into_iter().filter(|text| !all.contains(text)).collect::<Vec<_>>());
-        all
+    let people = told.people;
+    // What was wrong with other words than those that stand there now is not said of them.
+    let problems = Memo::new(move |_| match people.get() {
+        People::Checked(check) => {
+            let mut all = check.problems;
+            all.extend(errors.get().into_iter().filter(|text| !all.contains(text)).collect::<Vec<_>>());
+            all
+        }
+        People::Asked | People::Unknown => Vec::new(),
     });
-    let shown = Memo::new(move |_| check.with(|check| check.addresses.join(", ")));
-    let people = move || match check.with(|check| check.addresses.len()) {
-        0 => "Nobody yet".to_owned(),
-        1 => "1 person, one message: ".to_owned(),
-        many => format!("{many} people, one message each: "),
-    };
+    let shown = Memo::new(move |_| match people.get() {
+        People::Checked(check) => check.addresses.join(", "),
+        People::Asked | People::Unknown => String::new(),
+    });
+    // Before a script follows what is typed, only what the server was asked to check is worth saying, and that it was then.
+    let says = Memo::new(move |_| {
+        let awake = told.awake.get();
+        let checked = if awake { "" } else { "Checked: " };
+        match people.get() {
+            _ if !awake && !told.view.with(|view| view.checked) => None,
+            People::Asked => Some("Looking who that is…".to_owned()),
+            People::Unknown => Some("Who that is could not be looked up. It is checked again before anything starts.".to_owned()),
+            People::Checked(check) => Some(match check.addresses.len() {
+                0 => "Nobody yet".to_owned(),
+                1 => format!("{checked}1 person, one message: "),
+                many => format!("{checked}{many} people, one message each: "),
+            }),
+        }
+    });
     view! {
         <div class="flow tight">
             <Field id="recipients" label="Send the link to" hint="E-mail addresses, separated by commas or new lines." errors=problems>
@@ -266,6 +292,7 @@ pub fn Recipients(told: Told, value: String, typed: impl Fn(String) + Copy + Sen
                     spellcheck="false"
                     autocapitalize="off"
                     placeholder="team@example.org, board@example.org"
+                    node_ref=field
                     on:input=move |event| typed(event_target_value(&event))
                     aria-describedby="recipients-hint recipients-error people"
                     aria-invalid=invalid(problems)
@@ -273,9 +300,16 @@ pub fn Recipients(told: Told, value: String, typed: impl Fn(String) + Copy + Sen
                 ></textarea>
             </Field>
             <p class="people" id="people" role="status">
-                {people} <b>{move || shown.get()}</b>
+                {move || {
+                    says.get()
+                        .map(|text| {
+                            view! {
+                                {text}
+                                <b>{shown.get()}</b>
+                            }
+                        })
+                }}
             </p>
-            <input type="hidden" name="shown_recipients" value=move || shown.get() />
         </div>
     }
 }

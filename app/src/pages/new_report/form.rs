@@ -5,7 +5,7 @@ use super::{
     fields::{Hold, Instructions, Month, Recipients, Sources, Summary, TitleField, Uploads},
     recount,
 };
-use crate::model::{DocumentChoice, NewReportView, RecipientCheck};
+use crate::model::{DocumentChoice, FieldError, NewReportView, RecipientCheck};
 use leptos::{ev::SubmitEvent, html, prelude::*, task::spawn_local};
 use std::time::Duration;
 use wasm_bindgen::JsCast;
@@ -15,18 +15,36 @@ const CLICK_GUARD: Duration = Duration::from_secs(3);
 /// The pause in typing after which the recipients are checked.
 const TYPING_PAUSE: Duration = Duration::from_millis(400);
 
+/// What is known of the people that the typed recipients are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum People {
+    /// Of what was typed when this page was made, or later.
+    Checked(RecipientCheck),
+    /// The server is being asked about what is typed now.
+    Asked,
+    /// It could not be asked.
+    Unknown,
+}
+
 /// What the server said last about the form. What a person typed stays in the controls.
 #[derive(Clone, Copy)]
 pub struct Told {
     pub view: RwSignal<NewReportView>,
-    pub check: RwSignal<RecipientCheck>,
+    pub people: RwSignal<People>,
+    /// A script follows what is typed. Until then nothing on the page may claim to know what the controls hold.
+    pub awake: RwSignal<bool>,
     /// Counts the questions, so that a late answer to an earlier one is not taken for the current one.
     asked: StoredValue<(u32, u32)>,
 }
 
 impl Told {
     fn new(view: NewReportView) -> Self {
-        Self { check: RwSignal::new(view.check.clone()), view: RwSignal::new(view), asked: StoredValue::new((0, 0)) }
+        Self {
+            people: RwSignal::new(People::Checked(view.check.clone())),
+            awake: RwSignal::new(false),
+            view: RwSignal::new(view),
+            asked: StoredValue::new((0, 0)),
+        }
     }
 
     /// One part of what the server said.
@@ -61,19 +79,26 @@ impl Told {
         });
     }
 
-    /// Asks who the typed recipients are.
-    fn check(self, typed: String) {
-        let Some(turn) = self.asked.try_update_value(|(_, turn)| {
+    /// The recipients are being typed: what was known of them is of something else now. Answers that are under way come too late.
+    fn retyped(self) -> Option<u32> {
+        let _ = self.people.try_set(People::Asked);
+        let is_of_them = |error: &FieldError| error.field == "recipients";
+        if self.view.try_with_untracked(|view| view.errors.iter().any(is_of_them)) == Some(true) {
+            let _ = self.view.try_update(|view| view.errors.retain(|error| !is_of_them(error)));
+        }
+        self.asked.try_update_value(|(_, turn)| {
             *turn += 1;
             *turn
-        }) else {
-            return;
-        };
+        })
+    }
+
+    /// Asks who the typed recipients are.
+    fn check(self, typed: String) {
+        let Some(turn) = self.retyped() else { return };
         spawn_local(async move {
-            if let Ok(check) = check_recipients(typed).await
-                && self.asked.try_with_value(|(_, latest)| *latest) == Some(turn)
-            {
-                let _ = self.check.try_set(check);
+            let answer = check_recipients(typed).await;
+            if self.asked.try_with_value(|(_, latest)| *latest) == Some(turn) {
+                let _ = self.people.try_set(answer.map_or(People::Unknown, People::Checked));
             }
         });
     }
@@ -96,6 +121,7 @@ pub fn Request(view: NewReportView) -> impl IntoView {
     let form = NodeRef::<html::Form>::new();
     let check = NodeRef::<html::Button>::new();
     let (month, zone) = (NodeRef::<html::Input>::new(), NodeRef::<html::Input>::new());
+    let recipients = NodeRef::<html::Textarea>::new();
 
     let moved = move || {
         if let (Some(form), Some(month), Some(zone)) = (form.get_untracked(), month.get_untracked(), zone.get_untracked()) {
@@ -104,6 +130,7 @@ pub fn Request(view: NewReportView) -> impl IntoView {
     };
     let pending = StoredValue::new(None);
     let typed = move |text: String| {
+        let _ = told.retyped();
         let timer = set_timeout_with_handle(move || told.check(text), TYPING_PAUSE).ok();
         if let Some(earlier) = pending.try_update_value(|kept| std::mem::replace(kept, timer)).flatten() {
             earlier.clear();
@@ -124,9 +151,17 @@ pub fn Request(view: NewReportView) -> impl IntoView {
         let moved_before = |input: NodeRef<html::Input>, known: &str| {
             input.get().is_some_and(|input| !input.value().is_empty() && input.value() != known)
         };
-        if moved_before(month, &filled.month) || moved_before(zone, &filled.zone) {
+        let ticked_before = || {
+            let known = filled.sources.iter().filter(|source| source.checked).map(|source| &source.id);
+            form.get().is_some_and(|form| !chosen_sources(&form).iter().eq(known))
+        };
+        if moved_before(month, &filled.month) || moved_before(zone, &filled.zone) || ticked_before() {
             moved();
         }
+        if let Some(text) = recipients.get().map(|field| field.value()).filter(|text| *text != filled.recipients) {
+            told.check(text);
+        }
+        told.awake.set(true);
     });
     let sent = RwSignal::new(false);
     let submit = move |event: SubmitEvent| {
@@ -145,7 +180,7 @@ pub fn Request(view: NewReportView) -> impl IntoView {
     let busy = move || sent.get().then_some("true");
     let month_title = told.part(|view| view.month_title.clone());
     let generate = move || match month_title.get() {
-        month if month.is_empty() => "Generate report".to_owned(),
+        month if month.is_empty() || !told.awake.get() => "Generate report".to_owned(),
         month => format!("Generate {month} report"),
     };
     let made_with = format!("Written by: {}. {}", initial.summarizer, initial.channel);
@@ -174,7 +209,7 @@ pub fn Request(view: NewReportView) -> impl IntoView {
             <Month told value=initial.month.clone() zone=initial.zone.clone() month_ref=month zone_ref=zone moved />
             <Sources told sources=initial.sources.clone() moved />
             <Uploads told uploads=initial.uploads.clone() limit=initial.upload_limit.clone() chosen />
-            <Recipients told value=initial.recipients.clone() typed />
+            <Recipients told value=initial.recipients.clone() field=recipients typed />
             <Hold told value=initial.hold.clone() />
             <Instructions told value=initial.instructions.clone() />
             <div class="flow tight">

@@ -8,9 +8,10 @@ mod form;
 
 use crate::{
     error::AppError,
+    live::{AsOf, News},
     model::{DocumentChoice, JobRow, JobsView, NewReportView, RecipientCheck},
     pages::query,
-    ui::{Framed, Here, StateMark, load, page},
+    ui::{Framed, Here, Row, Rows, StateMark, load, page},
 };
 use form::Request;
 use leptos::prelude::*;
@@ -32,6 +33,12 @@ async fn load_desk(draft: Option<String>, from: Option<String>, month: Option<St
         Ok(Desk { form, recent: pages.recent(&viewer).await? })
     })
     .await
+}
+
+/// The viewer's latest jobs alone, for an update.
+#[server(prefix = "/api", endpoint = "pages/recent")]
+async fn load_recent() -> Result<JobsView, AppError> {
+    super::answer::ask(async move |pages, viewer| pages.recent(&viewer).await).await
 }
 
 /// The form again for another choice of documents.
@@ -60,41 +67,58 @@ pub fn NewReport() -> impl IntoView {
             <Title text="New report" />
             <div class="with-aside">
                 <Request view=desk.form />
-                <Recent jobs=desk.recent.jobs />
+                <Recent jobs=desk.recent />
             </div>
         }
     })
 }
 
-/// The viewer's latest jobs.
+/// The viewer's latest jobs, which follow the record.
 #[component]
-fn Recent(jobs: Vec<JobRow>) -> impl IntoView {
-    let item = |job: JobRow| {
-        view! {
-            <li>
-                <a href=format!("/jobs/{}", job.id)>{job.title}</a>
-                <span class="state soft">
-                    <StateMark mark=job.mark />
-                    <span>{job.headline}</span>
-                    {job.set_aside.then(|| view! { <span>"(waits for a person)"</span> })}
-                </span>
-            </li>
-        }
-    };
+fn Recent(jobs: JobsView) -> impl IntoView {
+    let list = RwSignal::new(jobs);
+    expect_context::<News>().follow_jobs(list, load_recent);
+    let none = Memo::new(move |_| list.with(|list| list.jobs.is_empty()));
+    let as_of = Signal::derive(move || list.with(|list| list.as_of.clone()));
+    let rows = Signal::derive(move || list.with(|list| list.jobs.iter().map(recent).collect()));
     view! {
         <aside class="flow" aria-labelledby="recent">
             <h2 id="recent">"Recent"</h2>
-            {if jobs.is_empty() {
+            {move || if none.get() {
                 view! { <p class="empty">"Your reports will be listed here."</p> }.into_any()
             } else {
                 view! {
-                    <ul class="recent">{jobs.into_iter().map(item).collect_view()}</ul>
+                    <ul class="recent">
+                        <Rows rows />
+                    </ul>
                     <p>
                         <a href="/jobs">"All jobs"</a>
+                        " "
+                        <AsOf at=as_of />
                     </p>
                 }
                     .into_any()
             }}
         </aside>
     }
+}
+
+/// One of them, known by its version.
+fn recent(job: &JobRow) -> Row {
+    let key = format!("{} {}", job.id, job.version);
+    let job = job.clone();
+    Row::new(key, move || {
+        let JobRow { id, title, mark, headline, set_aside, .. } = job.clone();
+        view! {
+            <li>
+                <a href=format!("/jobs/{id}")>{title}</a>
+                <span class="state soft">
+                    <StateMark mark />
+                    <span>{headline}</span>
+                    {set_aside.then(|| view! { <span>"(waits for a person)"</span> })}
+                </span>
+            </li>
+        }
+        .into_any()
+    })
 }

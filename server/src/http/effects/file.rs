@@ -158,7 +158,7 @@ impl Format {
 mod tests {
     use super::*;
     use crate::id::JobId;
-    use app::contract::{EffectKind, JobKind, Outcome, Via};
+    use app::contract::{EffectKind, JobKind, Outcome, Phase, Via};
 
     fn entry(evidence: &str) -> EffectEntry {
         EffectEntry {
@@ -180,7 +180,7 @@ mod tests {
             job_title: "=HYPERLINK(\"x\"), June 2026".into(),
             month: "2026-06".parse().unwrap(),
             owner_email: "ada@example.org".into(),
-            job_exists: true,
+            job_phase: Some(Phase::Failed),
         }
     }
 
