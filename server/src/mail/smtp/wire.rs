@@ -6,25 +6,31 @@
 //! the time-outs first. And the frames of TLS (RFC 8446 5.1) are counted, because half a record is not handed up.
 
 use std::{
-    io::{self, Read, Write},
-    net::{Shutdown, TcpStream},
+    io::{self, Read},
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, unix::AsyncFd};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
 
 /// A connection whose reads are exact.
 #[derive(Debug)]
 pub(super) struct Wire {
-    socket: AsyncFd<TcpStream>,
+    tcp: TcpStream,
+    /// The same socket, without the runtime. It does not wait either.
+    socket: std::net::TcpStream,
     /// Where the records of TLS begin and end; `None` in clear text.
     records: Option<Records>,
 }
 
 impl Wire {
-    pub(super) fn new(tcp: tokio::net::TcpStream) -> io::Result<Self> {
-        Ok(Self { socket: AsyncFd::new(tcp.into_std()?)?, records: None })
+    pub(super) fn new(tcp: TcpStream) -> io::Result<Self> {
+        let tcp = tcp.into_std()?;
+        let socket = tcp.try_clone()?;
+        Ok(Self { tcp: TcpStream::from_std(tcp)?, socket, records: None })
     }
 
     /// What comes from now on is TLS.
@@ -40,41 +46,33 @@ impl Wire {
 
 impl AsyncRead for Wire {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        loop {
-            match self.socket.get_ref().read(buf.initialize_unfilled()) {
-                Ok(count) => {
-                    let from = buf.filled().len();
-                    buf.advance(count);
-                    if let Some(records) = &mut self.records {
-                        records.pass(&buf.filled()[from..]);
-                    }
-                    return Poll::Ready(Ok(()));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    ready!(self.socket.poll_read_ready(cx))?.clear_ready();
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Poll::Ready(Err(error)),
+        let before = buf.filled().len();
+        match self.socket.read(buf.initialize_unfilled()) {
+            Ok(count) => buf.advance(count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // The runtime tells when it is worth another try.
+                ready!(Pin::new(&mut self.tcp).poll_read(cx, buf))?;
             }
+            Err(error) => return Poll::Ready(Err(error)),
         }
+        if let Some(records) = &mut self.records {
+            records.pass(&buf.filled()[before..]);
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for Wire {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        loop {
-            if let Ok(written) = ready!(self.socket.poll_write_ready(cx))?.try_io(|socket| socket.get_ref().write(bytes)) {
-                return Poll::Ready(written);
-            }
-        }
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.tcp).poll_write(cx, bytes)
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_flush(cx)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.socket.get_ref().shutdown(Shutdown::Write))
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_shutdown(cx)
     }
 }
 
