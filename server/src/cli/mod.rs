@@ -210,7 +210,7 @@ pub async fn open_store(data: &DataFolder, settings: &Settings) -> anyhow::Resul
         .await
         .map_err(|error| anyhow!("the database {place} cannot be opened: {error}"))?;
     if is_new {
-        eprintln!("recount: there was no database in {}; {place} is a new one", data.path.display());
+        note!("recount: there was no database in {}; {place} is a new one", data.path.display());
     }
     Ok(store.keeping_free(u64::from(settings.keep_free_mb) * 1_000_000))
 }
