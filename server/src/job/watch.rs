@@ -84,7 +84,7 @@ pub async fn watch(store: Store, claim: Claim, lease: TimeDelta, halt: Halt, pul
 async fn shut_down(halt: &Halt) {
     halt.shutdown.cancelled().await;
     halt.stop.cancel();
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Prolongs the lease. Once that has failed for as long as a lease lasts, another worker may have the job, whatever is the

@@ -8,6 +8,7 @@ use chrono::TimeDelta;
 use server::{
     id::JobId,
     job::{Services, WorkerOptions},
+    mail::outbox::Outbox,
     store::Record,
 };
 use tokio::time::{Instant, sleep, timeout};
@@ -51,7 +52,7 @@ fn model_call(record: &Record) -> &Effect {
 async fn stuck(instance: &Instance, options: WorkerOptions) -> (JobId, Running, Spins) {
     instance.two_documents();
     let id = instance.job(ONE).await;
-    let spins = Spins::default();
+    let spins = Spins::new(Outbox::open(instance.folder().join("outbox")).expect("an outbox"));
     let worker = Running::start_with(instance.services_with(spins.clone()), options);
     timeout(PATIENCE, spins.reached.notified()).await.expect("the delivery begins");
     (id, worker, spins)
