@@ -84,7 +84,7 @@ pub async fn watch(store: Store, claim: Claim, lease: TimeDelta, halt: Halt, pul
 async fn shut_down(halt: &Halt) {
     halt.shutdown.cancelled().await;
     halt.stop.cancel();
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// The pause before a heartbeat is tried again that the database could not take, and how long it has to answer at least.

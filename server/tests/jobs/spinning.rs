@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use app::contract::{NotDone, Outcome, Phase, headline};
+use app::contract::{Effect, EffectKind, NotDone, Outcome, Phase, headline};
 use chrono::TimeDelta;
 use server::{
     id::JobId,
     job::{Services, WorkerOptions},
+    mail::outbox::Outbox,
     store::Record,
 };
 use tokio::time::{Instant, sleep, timeout};
@@ -43,11 +44,15 @@ async fn wait_in_time(instance: &Instance, id: JobId, test: impl Fn(&Record) -> 
     }
 }
 
+fn model_call(record: &Record) -> &Effect {
+    record.job.effects.iter().find(|effect| effect.kind == EffectKind::ModelCall).expect("the model was asked")
+}
+
 /// A worker whose delivery never gives way, on a runtime with a single thread for everything else.
 async fn stuck(instance: &Instance, options: WorkerOptions) -> (JobId, Running, Spins) {
     instance.two_documents();
     let id = instance.job(ONE).await;
-    let spins = Spins::default();
+    let spins = Spins::new(Outbox::open(instance.folder().join("outbox")).expect("an outbox"));
     let worker = Running::start_with(instance.services_with(spins.clone()), options);
     timeout(PATIENCE, spins.reached.notified()).await.expect("the delivery begins");
     (id, worker, spins)
@@ -111,7 +116,7 @@ async fn a_model_that_floods_is_cancelled_and_what_came_is_said() {
     server.left().await;
     worker.stop().await;
     assert_eq!(headline(&record.job), "Cancelled. Nothing was saved or sent");
-    let call = record.job.effect(1).unwrap();
+    let call = model_call(&record);
     assert_eq!((call.outcome, call.not_done), (Outcome::NotDone, Some(NotDone::BrokenOff)));
     assert!(call.evidence.as_ref().is_some_and(|evidence| evidence.starts_with("The stream was closed. ")), "{call:?}");
 }
@@ -126,8 +131,8 @@ async fn a_line_without_an_end_fails_the_job_with_what_came() {
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!(headline(&record.job), "Failed while summarizing. Nothing was saved or sent");
-    assert!(record.job.failure.unwrap().reason.contains("sent a line of more than 1 MiB without an end"));
-    let call = record.job.effects.iter().find(|effect| effect.outcome == Outcome::NotDone).unwrap();
+    assert!(record.job.failure.as_ref().unwrap().reason.contains("sent a line of more than 1 MiB without an end"));
+    let call = model_call(&record);
     let evidence = call.evidence.as_deref().unwrap();
     assert!(evidence.contains(" bytes had been received, but no text of an answer"), "{evidence}");
 }

@@ -1,7 +1,10 @@
 //! Channels that end in the dark: their workers die in the middle of a delivery, or never come out of it.
 
 use std::{
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
     time::Duration,
 };
 
@@ -88,13 +91,20 @@ impl<F: Fn() + Send + Sync> Channel for Panics<F> {
 }
 
 /// A channel with another bug: its first delivery never gives way, whatever it is told, until the test lets it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Spins {
+    outbox: Arc<Outbox>,
     pub reached: Arc<Notify>,
+    has_spun: Arc<AtomicBool>,
     released: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl Spins {
+    /// Whose later deliveries go to this outbox.
+    pub fn new(outbox: Outbox) -> Self {
+        Self { outbox: Arc::new(outbox), reached: Arc::default(), has_spun: Arc::default(), released: Arc::default() }
+    }
+
     /// Lets it go on. A test that fails does so too: its threads have to end.
     pub fn release(&self) -> Release {
         Release(self.clone())
@@ -114,15 +124,18 @@ impl Drop for Release {
 
 #[async_trait]
 impl Channel for Spins {
-    fn name(&self) -> &'static str {
-        "a channel that never gives way"
+    fn name(&self) -> &str {
+        self.outbox.name()
     }
 
     fn longest(&self) -> Duration {
         Duration::ZERO
     }
 
-    async fn deliver(&self, _: &Outgoing, _: &dyn Journal, _: &Stop) -> Delivery {
+    async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
+        if self.has_spun.swap(true, SeqCst) {
+            return self.outbox.deliver(message, journal, stop).await;
+        }
         self.reached.notify_one();
         let (released, changed) = &*self.released;
         let held = released.lock().unwrap_or_else(PoisonError::into_inner);

@@ -77,6 +77,7 @@ enum Retry {
 }
 
 /// What ends a wait for the server before it has done what it is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
     Cancelled,
     /// The attempt has lasted as long as it may.
