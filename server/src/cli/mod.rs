@@ -31,6 +31,7 @@ use std::{
     process::ExitCode,
     sync::Arc,
 };
+use say::note;
 use tracing_subscriber::EnvFilter;
 
 /// Recount: monthly reports that account for themselves.
