@@ -186,11 +186,11 @@ async fn what_the_new_version_does_is_possible_with_old_rows() {
         ("update attempts set evidence = 'x' where outcome = 'not_done'", "an attempt that is settled never changes"),
         ("update effects set outcome = 'sent'", "CHECK constraint failed"),
         (
-            "insert into attempts select job_id, number, 2, 1, 'done', '', '', null, '', null, null from attempts where outcome = 'done'",
+            "insert into attempts select job_id, number, 2, 1, 'done', '', '', null, '', null, null, null from attempts where outcome = 'done'",
             "UNIQUE",
         ),
         (
-            "insert into attempts select job_id, 99, 1, 1, 'done', '', '', null, '', null, null from attempts limit 1",
+            "insert into attempts select job_id, 99, 1, 1, 'done', '', '', null, '', null, null, null from attempts limit 1",
             "FOREIGN KEY",
         ),
         ("insert into messages select job_id, 99, '', '', '', x'', x'', '' from messages limit 1", "FOREIGN KEY"),
