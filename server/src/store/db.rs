@@ -211,6 +211,8 @@ impl Db {
         let options = options.create_if_missing(false);
         writer.set_connect_options(options.clone());
         let file = OpenFile::at(path).map_err(sqlx::Error::Io)?;
+        // SQLite opens what it may only read as well, where the files beside it are there.
+        file.takes_changes()?;
         // Readers wait for nobody but those who keep the whole file to themselves, and whoever asks waits for an answer.
         let reading = options.read_only(true).busy_timeout(Duration::from_secs(2));
         let reader = lasting().max_connections(8).connect_with(reading).await?;

@@ -22,9 +22,9 @@ pub async fn waiting_at_most<T>(longest: Duration, work: impl Future<Output = T>
 pub async fn patiently<T>(late: Trouble, begin: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     let Ok(left) = LEFT.try_with(Cell::get) else { return begin.await };
     let asked_at = Instant::now();
-    let begun = timeout(left, begin).await;
+    let result = timeout(left, begin).await;
     LEFT.with(|rest| rest.set(left.saturating_sub(asked_at.elapsed())));
-    begun.unwrap_or_else(|_| Err(late.into()))
+    result.unwrap_or_else(|_| Err(late.into()))
 }
 
 #[cfg(test)]
