@@ -4,6 +4,7 @@ import { ada, admin, bob, effect, expect, generate, headline, outbox, signIn, te
 import type { MailServer } from "../support/mail-server.ts";
 
 const ACCEPTED = "Report saved; email accepted by the mail service";
+const WRITTEN = "Report saved; written to the outbox folder, no e-mail was sent";
 const UNCONFIRMED = "Report saved; email outcome unconfirmed";
 
 /** Unfolds what is behind these words. */
@@ -121,7 +122,7 @@ test.describe("an unconfirmed e-mail", () => {
 test("a withdrawn report's link says so, and nobody reads it any more", async ({ page, otherDevice }) => {
   await signIn(page, ada);
   const job = await generate(page, { title: "Workshop", recipients: [ada.email, bob.email] });
-  await expect(headline(page)).toHaveText(ACCEPTED);
+  await expect(headline(page)).toHaveText(WRITTEN);
   const report = (await page.getByRole("link", { name: "Read the report" }).getAttribute("href")) ?? "";
   await unfold(page, "Withdraw the report");
   await page.getByLabel("Why is it withdrawn?").fill("The figures are of another month.");
@@ -151,14 +152,14 @@ test("a withdrawn report's link says so, and nobody reads it any more", async ({
 test("a correction answers the message that had the link", async ({ page, server }) => {
   await signIn(page, ada);
   const job = await generate(page, { title: "Workshop", recipients: ["ada@example.org", "bea@example.org"] });
-  await expect(headline(page)).toHaveText(ACCEPTED);
+  await expect(headline(page)).toHaveText(WRITTEN);
   const first = new Map(outbox(server).map((message) => [header(message, "To"), header(message, "Message-ID")]));
   await unfold(page, "Send a correction");
   await expect(page.getByText("ada@example.org, bea@example.org", { exact: true })).toBeVisible();
   await page.getByLabel("What is wrong, and what is right?").fill("The workshop was on 12 May.\nNot on 13 May.");
   await page.getByRole("button", { name: "Send correction" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Correction: Workshop, May 2026");
-  await expect(headline(page)).toHaveText("Correction accepted by the mail service");
+  await expect(headline(page)).toHaveText("Correction written to the outbox folder, no e-mail was sent");
   await expect(page.getByRole("region", { name: "What the correction says" })).toContainText("The workshop was on 12 May.");
   await expect(page.locator("summary", { hasText: "Send a correction" })).toHaveCount(0);
 
@@ -176,7 +177,7 @@ test("a correction answers the message that had the link", async ({ page, server
 test("a deleted job is gone, and its effects stay with title and owner", async ({ page, otherDevice }) => {
   await signIn(page, ada);
   const job = await generate(page, { title: "Workshop" });
-  await expect(headline(page)).toHaveText(ACCEPTED);
+  await expect(headline(page)).toHaveText(WRITTEN);
   const report = (await page.getByRole("link", { name: "Read the report" }).getAttribute("href")) ?? "";
   await unfold(page, "Delete the job");
   await page.getByLabel("Why is it deleted?").fill("It was a trial.");

@@ -52,10 +52,10 @@ test("a cancel from a page that is out of date is told that it came too late", a
   await answer.reached;
   const stale = await openStale(context, job);
   answer.open();
-  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
 
   await pressCancel(stale);
-  await expect(headline(stale)).toHaveText("Report saved; email accepted by the mail service");
+  await expect(headline(stale)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   if (scripted) await expect(stale.getByText("The cancel came too late: the job had already finished.")).toBeVisible();
   await stale.goto(job);
   await stale.locator("summary", { hasText: "History" }).click();
@@ -116,7 +116,7 @@ test("many screens that ask at the same moment all get the page", async ({ page,
 test("who was sent the link may read the report, and only that", async ({ page, otherDevice }) => {
   await signIn(page, ada);
   const job = await generate(page, { recipients: ["bob@example.org"] });
-  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   const report = (await page.getByRole("link", { name: "Read the report" }).getAttribute("href")) ?? "";
 
   const other = await otherDevice(bob);
@@ -132,7 +132,7 @@ test("who was sent the link may read the report, and only that", async ({ page, 
 test("jobs, reports and documents of others are not there", async ({ page, model, otherDevice }) => {
   await signIn(page, ada);
   const job = await generate(page);
-  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   const report = await page.getByRole("link", { name: "Read the report" }).getAttribute("href");
   expect(model.prompts).toHaveLength(1);
 

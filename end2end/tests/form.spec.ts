@@ -129,7 +129,7 @@ test("recipients that were not shown yet are shown before anything is sent", asy
   await expect(page.locator("#people")).toHaveText(/2 people, one message each:\s+bea@example.org, cem@example.org/);
   expect(outbox(server)).toEqual([]);
   await page.getByRole("button", { name: "Generate May 2026 report" }).click();
-  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   expect(outbox(server)).toHaveLength(2);
 });
 
@@ -147,13 +147,13 @@ test("a form that is sent twice makes one job", async ({ page, server }) => {
   const answers = await Promise.all([1, 2, 3].map(() => page.request.post("/jobs", { multipart: form })));
   expect(new Set(answers.map((answer) => answer.url())).size).toBe(1);
   await page.goto(answers[0]?.url() ?? "");
-  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   expect(outbox(server)).toHaveLength(1);
 });
 
 test("starting again with another month opens the form filled in", async ({ page }) => {
   await generate(page, { title: "Workshop", sources: ["Minutes"], recipients: ["ada@example.org", "bea@example.org"] });
-  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   await page.getByRole("link", { name: "Start again with another month" }).click();
   await expect(page.getByLabel("Title")).toHaveValue("Workshop");
   await expect(page.getByLabel("Month", { exact: true })).toHaveValue("2026-05");
@@ -163,5 +163,5 @@ test("starting again with another month opens the form filled in", async ({ page
   await page.getByLabel("Month", { exact: true }).fill("2026-04");
   await page.getByRole("button", { name: /^Generate/ }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Workshop, April 2026");
-  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
 });

@@ -27,7 +27,7 @@ test("nothing in names or documents runs, and all of it is shown as it is", asyn
   expect(await flag()).toBe(false);
 
   await generate(page, { title: "</title><script>window.stolen = 1</script>" });
-  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("</title><script>window.stolen = 1</script>, May 2026");
   await expect(page).toHaveTitle("</title><script>window.stolen = 1</script>, May 2026 · Recount");
   await expect(page.locator("table.coverage")).toContainText(NAME);

@@ -16,7 +16,7 @@ import { Gate } from "../support/gate.ts";
 import { Relay } from "../support/relay.ts";
 
 const CANCELLED = "Cancelled. Nothing was saved or sent";
-const FINISHED = "Report saved; email accepted by the mail service";
+const FINISHED = "Report saved; written to the outbox folder, no e-mail was sent";
 const LOST = /^Connection lost, last known state at /;
 
 test.use({ setup: { summarizer: "model" } });

@@ -16,7 +16,7 @@ test.describe("while the model answers", () => {
     await server.start();
     // Signed in still, without doing anything.
     await page.goto(job);
-    await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+    await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
     expect(model.prompts).toHaveLength(2);
   });
 });
@@ -50,6 +50,6 @@ test.describe("at a shutdown", () => {
     await model.abortion();
     await server.start();
     await page.goto(job);
-    await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+    await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   });
 });

@@ -39,7 +39,7 @@ test("several files are uploaded, dated by hand, removed and used", async ({ pag
   await expect(page.locator("#counts")).toContainText("2 documents found.");
   await page.getByRole("button", { name: "Generate May 2026 report" }).click();
 
-  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   const notes = page.getByRole("row", { name: "notes.txt" });
   await expect(notes).toContainText("read");
   await expect(notes).toContainText("by hand");
@@ -72,7 +72,7 @@ test("uploaded files stay with the job when it is started again", async ({ page,
   await upload(page, scripted, [file("2026-05-12-visit.txt", "The auditors visited the workshop and found nothing.")]);
   await expect(uploads(page)).toHaveCount(1);
   await page.getByRole("button", { name: "Generate May 2026 report" }).click();
-  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   await page.getByRole("link", { name: "Start again with another month" }).click();
   await expect(uploads(page)).toHaveCount(1);
 });
@@ -87,7 +87,7 @@ test("a file without an ending and one of no known kind get their line", async (
   ]);
   await expect(uploads(page)).toHaveCount(2);
   await page.getByRole("button", { name: "Generate May 2026 report" }).click();
-  await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+  await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   await expect(page.getByRole("row", { name: "2026-05-protocol" })).toContainText("read");
   await expect(page.getByRole("row", { name: "2026-05-picture.png" })).toContainText("a picture");
 });

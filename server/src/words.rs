@@ -1,7 +1,7 @@
 //! The words for effects, the same on every screen, in the history, the API and the command line.
 
 use app::{
-    contract::{EffectKind, JobKind, NotDone, Outcome, Phase, StepState, Via},
+    contract::{Effect, EffectKind, JobKind, NotDone, Outcome, Phase, StepState, Unconfirmed, Via, contradiction},
     model::Mark,
 };
 use std::fmt::Write;
@@ -90,9 +90,10 @@ pub fn outcome(kind: EffectKind, outcome: Outcome, via: Via) -> &'static str {
     }
 }
 
-/// The word for an outcome, with why it was not done.
-pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>, via: Via) -> &'static str {
+/// The word for an outcome, with why it was not done, or with both words where evidence contradicts a person's.
+pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>, via: Via, contradicted: bool) -> &'static str {
     match not_done {
+        _ if contradicted => contradiction(is, via),
         Some(NotDone::Refused) => "refused",
         Some(NotDone::BrokenOff) => "broken off",
         Some(NotDone::GaveUp) => "given up",
@@ -102,6 +103,33 @@ pub fn outcome_in_full(kind: EffectKind, is: Outcome, not_done: Option<NotDone>,
         None => outcome(kind, is, via),
     }
 }
+
+/// What is known about an effect, and what came after a person's word and says otherwise.
+pub fn evidence(known: Option<String>, contradiction: Option<&str>) -> Option<String> {
+    match (known, contradiction) {
+        (Some(known), Some(later)) => Some(format!("{known}; later: {later}")),
+        (known, _) => known,
+    }
+}
+
+/// What it means that an e-mail is unconfirmed, for whoever has to find out.
+pub fn unconfirmed(why: Option<Unconfirmed>) -> &'static str {
+    match why {
+        Some(Unconfirmed::Copied) => {
+            "This is a restored copy. Here the message was not handed over, but the original may have sent it since the copy was made."
+        }
+        Some(Unconfirmed::Unattended) => {
+            "Unconfirmed means that the whole message may have been handed over and that the wait for its answer ended without its worker: the mail service may have accepted it, or not."
+        }
+        Some(Unconfirmed::Unanswered) | None => {
+            "Unconfirmed means that the whole message was handed over and no answer came: the mail service may have accepted it, or not."
+        }
+    }
+}
+
+/// What to know before saying what became of an e-mail whose worker may be alive.
+pub const ANSWER_MAY_COME: &str = "An answer may still come: the worker that handed it over may still be connected to the mail \
+                                   server. If it comes and says otherwise, it is shown beside your word.";
 
 /// The history's entry about an operation that a stopping job waits for.
 pub fn waiting_until_ended(operation: &str) -> String {
@@ -124,8 +152,9 @@ pub fn ended_after_the_cancel(operation: &str) -> String {
 }
 
 /// The mark beside an outcome.
-pub fn outcome_mark(outcome: Outcome, not_done: Option<NotDone>) -> Mark {
+pub fn outcome_mark(outcome: Outcome, not_done: Option<NotDone>, contradicted: bool) -> Mark {
     match outcome {
+        _ if contradicted => Mark::Doubt,
         Outcome::NotStarted => Mark::Waiting,
         Outcome::InFlight => Mark::Running,
         Outcome::InDoubt | Outcome::Unconfirmed => Mark::Doubt,
@@ -149,7 +178,8 @@ pub fn step_mark(state: StepState, stopping: bool) -> Mark {
 
 /// The mark beside a job: doubt about an e-mail outweighs how the job ended.
 pub fn job_mark(job: &app::contract::Job) -> Mark {
-    if job.phase.is_final() && job.emails().any(|email| email.outcome == Outcome::Unconfirmed) {
+    let in_doubt = |email: &Effect| email.outcome == Outcome::Unconfirmed || email.contradiction.is_some();
+    if job.phase.is_final() && job.emails().any(in_doubt) {
         return Mark::Doubt;
     }
     match job.phase {

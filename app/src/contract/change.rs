@@ -24,7 +24,7 @@ pub fn changes(before: &Job, after: &Job) -> Vec<Change> {
     for effect in &after.effects {
         let earlier = before.effects.iter().find(|known| known.number == effect.number);
         let same = earlier.is_some_and(|known| known.outcome == effect.outcome && known.attempts == effect.attempts);
-        if !same && (earlier.is_some() || effect.outcome != Outcome::NotStarted) {
+        if !same && effect.outcome != Outcome::NotStarted {
             found.push(Change::Effect { number: effect.number, kind: effect.kind, outcome: effect.outcome });
         }
     }

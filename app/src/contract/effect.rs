@@ -74,6 +74,20 @@ named!(NotDone {
     Refused => "refused", Unreached => "unreached", GaveUp => "gave_up", BrokenOff => "broken_off", Attested => "attested",
 });
 
+/// Why nobody can tell whether an effect has happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unconfirmed {
+    /// The worker that handed it over got no answer.
+    Unanswered,
+    /// It was accounted for without its worker, which may live and still get an answer.
+    Unattended,
+    /// Here it has not happened, but this is a restored copy: the original may have gone on with it since.
+    Copied,
+}
+
+named!(Unconfirmed { Unanswered => "unanswered", Unattended => "unattended", Copied => "copied" });
+
 /// What a message is handed over to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -107,6 +121,8 @@ pub struct Effect {
     pub outcome: Outcome,
     /// Set exactly when the outcome is `not_done`.
     pub not_done: Option<NotDone>,
+    /// Set only while the outcome is `unconfirmed`.
+    pub unconfirmed: Option<Unconfirmed>,
     /// How often it was begun.
     pub attempts: u32,
     /// The claim under which the latest attempt began: only its holder may bring evidence for it.
@@ -115,6 +131,10 @@ pub struct Effect {
     pub via: Via,
     /// The proof of `done`, or what is known about any other outcome.
     pub evidence: Option<String>,
+    /// Whether a person's word is all that has settled it.
+    pub attested: bool,
+    /// Evidence that came after that word and says otherwise. Both stand: neither takes the other back.
+    pub contradiction: Option<String>,
 }
 
 impl Effect {
@@ -124,10 +144,13 @@ impl Effect {
             kind,
             outcome: Outcome::NotStarted,
             not_done: None,
+            unconfirmed: None,
             attempts: 0,
             epoch: 0,
             via: Via::default(),
             evidence: None,
+            attested: false,
+            contradiction: None,
         }
     }
 
@@ -146,6 +169,11 @@ impl Effect {
         }
     }
 
+    /// Whether it is unconfirmed only because this is a copy.
+    pub fn is_copied(&self) -> bool {
+        self.outcome == Outcome::Unconfirmed && self.unconfirmed == Some(Unconfirmed::Copied)
+    }
+
     /// Whether it may have happened without proof of it. A person's word that it did not is no proof either.
     pub fn may_have_happened(&self) -> bool {
         self.outcome == Outcome::Unconfirmed || self.not_done == Some(NotDone::Attested)
@@ -153,7 +181,7 @@ impl Effect {
 
     pub(super) fn begin(&mut self, epoch: Epoch, via: Via) {
         self.outcome = Outcome::InFlight;
-        self.not_done = None;
+        (self.not_done, self.unconfirmed) = (None, None);
         self.attempts += 1;
         self.epoch = epoch;
         self.via = via;
@@ -168,6 +196,21 @@ impl Effect {
         };
         self.outcome = outcome;
         self.not_done = not_done;
+        self.unconfirmed = (outcome == Outcome::Unconfirmed).then_some(Unconfirmed::Unanswered);
         self.evidence = Some(evidence);
+    }
+    /// This is a copy `of` something, and the original may have gone on with it.
+    pub(super) fn doubt_original(&mut self, of: &str) {
+        self.conclude(Verdict::Unconfirmed(format!("restored from {of}; the original may have sent it since")));
+        self.unconfirmed = Some(Unconfirmed::Copied);
+    }
+
+    /// A person says that the original did not go on with it: it stands where it stood when the copy was made.
+    pub(super) fn trust_copy(&mut self, word: &str) {
+        if self.attempts == 0 {
+            *self = Self { via: self.via, ..Self::not_started(self.number, self.kind) };
+        } else {
+            self.conclude(Verdict::NotDone(NotDone::Unreached, word.to_owned()));
+        }
     }
 }

@@ -42,7 +42,7 @@ impl JobKind {
 }
 
 /// How the e-mails of a job stand.
-struct Emails {
+struct Emails<'a> {
     kind: JobKind,
     total: usize,
     /// By a mail service.
@@ -51,27 +51,36 @@ struct Emails {
     written: usize,
     refused: usize,
     unconfirmed: usize,
+    /// Settled by a person, and evidence says otherwise.
+    contradicted: usize,
+    both: Option<&'static str>,
     /// Begun at least once.
     started: usize,
     /// Handed over: accepted, in doubt or unconfirmed.
     handed_over: usize,
     /// Those of them that the outbox folder was to take.
     in_outbox: usize,
+    /// In a copy: what it is a copy of.
+    copied: Option<&'a str>,
 }
 
-impl Emails {
-    fn of(job: &Job) -> Self {
+impl<'a> Emails<'a> {
+    fn of(job: &'a Job) -> Self {
         let count = |test: fn(&Effect) -> bool| job.emails().filter(|effect| test(effect)).count();
+        let mut contradicted = job.emails().filter(|effect| effect.contradiction.is_some());
         Self {
             kind: job.kind,
             total: job.emails().count(),
-            accepted: count(|effect| effect.outcome == Outcome::Done && effect.via == Via::MailService),
-            written: count(|effect| effect.outcome == Outcome::Done && effect.via == Via::Outbox),
+            accepted: count(|effect| is_done(effect) && effect.via == Via::MailService),
+            written: count(|effect| is_done(effect) && effect.via == Via::Outbox),
             refused: count(|effect| effect.not_done == Some(NotDone::Refused)),
             unconfirmed: count(|effect| effect.outcome == Outcome::Unconfirmed),
+            contradicted: count(|effect| effect.contradiction.is_some()),
+            both: contradicted.next().map(|effect| contradiction(effect.outcome, effect.via)),
             started: count(|effect| effect.attempts > 0),
             handed_over: count(is_handed_over),
             in_outbox: count(|effect| is_handed_over(effect) && effect.via == Via::Outbox),
+            copied: job.copied.as_deref(),
         }
     }
 
@@ -84,18 +93,38 @@ impl Emails {
         }
     }
 
-    /// "Report saved; email …" for a job that has ended.
+    /// "Report saved; email …" for a job that has ended, with what a person said and evidence contradicts.
     fn ending(&self, phase: Phase) -> String {
+        let Self { total, contradicted, .. } = *self;
+        let Some(both) = self.both else { return self.outcome(phase) };
+        let subject = self.kind.subject();
+        if total == 1 {
+            format!("{subject}: {both}")
+        } else if self.accepted + self.written + self.refused + self.unconfirmed == 0 {
+            format!("{subject}: for {contradicted} of {total} {both}")
+        } else {
+            format!("{}; for {contradicted} of {total} {both}", self.outcome(Phase::Cancelled))
+        }
+    }
+
+    /// In a copy: what the original may have done since, in brackets.
+    fn since(&self, done: &str) -> String {
+        self.copied.map_or_else(String::new, |of| format!(" (restored from {of}; the original may have {done} it since)"))
+    }
+
+    /// What became of the e-mails that nothing contradicts.
+    fn outcome(&self, phase: Phase) -> String {
         let Self { kind, total, accepted, written, refused, .. } = *self;
         let subject = kind.subject();
         if self.unconfirmed > 0 {
-            format!("{subject} outcome unconfirmed")
+            format!("{subject} outcome unconfirmed{}", self.since("sent"))
         } else if refused > 0 && refused + accepted == total {
             format!("{subject} refused for {refused} of {total}")
         } else if accepted == total && phase == Phase::Finished {
             format!("{subject} accepted by the mail service")
         } else if written > 0 && accepted + refused == 0 {
-            let part = if written == total && phase == Phase::Finished { String::new() } else { format!(" for {written} of {total}") };
+            let part =
+                if written == total && phase == Phase::Finished { String::new() } else { format!(" for {written} of {total}") };
             format!("{} to the outbox folder{part}, no e-mail was sent", kind.written())
         } else if accepted + refused > 0 {
             // Not "refused for 1 of 3" where the others were not accepted either: it would read as if they were.
@@ -109,8 +138,24 @@ impl Emails {
     }
 }
 
+/// Whether it happened, as far as anybody has said.
+fn is_done(effect: &Effect) -> bool {
+    effect.outcome == Outcome::Done && effect.contradiction.is_none()
+}
+
 fn is_handed_over(effect: &Effect) -> bool {
     matches!(effect.outcome, Outcome::Done | Outcome::InDoubt | Outcome::Unconfirmed)
+}
+
+/// What is said of an e-mail whose outcome is a person's word that later evidence contradicts. A find in an archive or a log is the
+/// mail service's word as well.
+pub fn contradiction(outcome: Outcome, via: Via) -> &'static str {
+    match (outcome, via) {
+        (Outcome::Done, Via::MailService) => "a person said it was accepted; the mail service says it was not",
+        (_, Via::MailService) => "a person said it was not accepted; the mail service says it was",
+        (Outcome::Done, Via::Outbox) => "a person said it was written; the outbox folder says it was not",
+        (_, Via::Outbox) => "a person said it was not written; the outbox folder says it was",
+    }
 }
 
 /// What the job's screens, answers and messages say about it.
@@ -120,11 +165,15 @@ pub fn headline(job: &Job) -> String {
 }
 
 fn said(job: &Job) -> String {
-    let ending = |phase| match job.kind {
-        JobKind::Report if !job.report_saved() => "Nothing was saved or sent".into(),
-        _ => Emails::of(job).ending(phase),
+    let ending = |phase| match (job.kind, Emails::of(job)) {
+        (JobKind::Report, emails) if !job.report_saved() && emails.unconfirmed > 0 => {
+            format!("Report and email outcome unconfirmed{}", emails.since("saved and sent"))
+        }
+        (JobKind::Report, _) if !job.report_saved() => "Nothing was saved or sent".into(),
+        (_, emails) => emails.ending(phase),
     };
     match job.phase {
+        phase if waits_in_a_copy(job) => ending(phase),
         Phase::Queued => "Waiting to start".into(),
         Phase::Running => match working_on(job) {
             StepKind::Collect => "Collecting documents".into(),
@@ -147,6 +196,12 @@ fn said(job: &Job) -> String {
     }
 }
 
+/// Whether it has not ended in a restored copy, nobody is at it, and the original may have gone on with it.
+fn waits_in_a_copy(job: &Job) -> bool {
+    let unconfirmed = job.emails().any(|email| email.outcome == Outcome::Unconfirmed);
+    job.copied.is_some() && unconfirmed && !job.leased && !job.phase.is_final()
+}
+
 /// The step that a running job is at, or will resume at.
 fn working_on(job: &Job) -> StepKind {
     job.current_step()
@@ -158,6 +213,20 @@ fn working_on(job: &Job) -> StepKind {
 pub fn if_cancelled_now(job: &Job) -> Option<String> {
     if !matches!(job.phase, Phase::Queued | Phase::Running) {
         return None;
+    }
+    if job.emails().any(Effect::is_copied) {
+        return Some(match job.kind {
+            JobKind::Report if !job.report_saved() => {
+                "If you cancel now, nothing will be saved or sent from here; the original may have saved and sent it already.".into()
+            }
+            JobKind::Report => {
+                "If you cancel now, the report stays saved; no email goes out from here, but the original may have sent it already.".into()
+            }
+            JobKind::Correction | JobKind::SecondCopy => {
+                let object = job.kind.object();
+                format!("If you cancel now, {object} does not go out from here; the original may have sent it already.")
+            }
+        });
     }
     if job.kind == JobKind::Report && !job.report_saved() {
         return Some("If you cancel now, nothing will be saved or sent.".into());

@@ -3,7 +3,7 @@
 //! A transition either changes the record or refuses and leaves it untouched. Those that let something start carry the claim
 //! of their caller and meet two guards, in this order: the lease is still theirs, and no cancel is requested.
 
-use super::{Effect, EffectKind, NotDone, Outcome, Step, StepKind, StepState, Verdict, Via, named};
+use super::{Effect, EffectKind, NotDone, Outcome, Step, StepKind, StepState, Unconfirmed, Verdict, Via, named};
 use serde::{Deserialize, Serialize};
 
 /// Counts the claims of a job. A worker carries the epoch of its claim in everything it commits.
@@ -117,6 +117,9 @@ pub struct Job {
     pub steps: Vec<Step>,
     pub effects: Vec<Effect>,
     pub failure: Option<Failure>,
+    /// What this is a copy of, where it was restored and an e-mail in it was not proved: "a backup of 3 June, 14:02". What the
+    /// original has done since is not known here, and stays so.
+    pub copied: Option<String>,
 }
 
 impl Job {
@@ -144,6 +147,7 @@ impl Job {
             steps: Self::course(kind, hold).map(Step::pending).collect(),
             effects,
             failure: None,
+            copied: None,
         }
     }
 
@@ -440,6 +444,9 @@ impl Job {
                 _ => Verdict::NotDone(NotDone::BrokenOff, format!("abandoned when {gone}; the provider may have gone on")),
             };
             effect.conclude(verdict);
+            if effect.outcome == Outcome::Unconfirmed {
+                effect.unconfirmed = Some(Unconfirmed::Unattended);
+            }
         }
         if self.cancel_requested {
             self.end_stopped();
@@ -486,5 +493,7 @@ impl Job {
         }
         self.phase = phase;
         self.leased = false;
+        // That the original did not go on is a person's word, which lets this copy go on. It proves nothing about what it did not do.
+        self.doubt_original();
     }
 }

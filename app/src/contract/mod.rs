@@ -13,12 +13,14 @@ mod headline;
 mod job;
 #[cfg(test)]
 mod sentences;
+#[cfg(test)]
+mod sentences_in_doubt;
 mod step;
 mod version;
 
 pub use change::{Change, changes};
-pub use effect::{Effect, EffectKind, NotDone, Outcome, Verdict, Via};
-pub use headline::{headline, if_cancelled_now, waiting_for};
+pub use effect::{Effect, EffectKind, NotDone, Outcome, Unconfirmed, Verdict, Via};
+pub use headline::{contradiction, headline, if_cancelled_now, waiting_for};
 pub use job::{CancelAnswer, Epoch, Failure, Job, JobKind, MAX_CLAIMS, Phase, Recovery, Refusal};
 pub use step::{Step, StepKind, StepState};
 pub use version::{is_news, may_replace};

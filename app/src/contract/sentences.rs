@@ -1,12 +1,12 @@
 //! The sentences of the contract, section 8, each for the record that it describes.
 
 use super::{
-    CancelAnswer, EffectKind, Epoch, Job, JobKind, MAX_CLAIMS, NotDone, Outcome, Phase, Recovery, Refusal, StepKind, Verdict,
-    changes, headline, if_cancelled_now, waiting_for,
+    CancelAnswer, EffectKind, Epoch, Job, JobKind, MAX_CLAIMS, NotDone, Outcome, Phase, Refusal, StepKind, Verdict, changes,
+    headline, if_cancelled_now, waiting_for,
 };
 
 /// A job whose worker is at `step`.
-fn at(step: StepKind, recipients: u32) -> (Job, Epoch) {
+pub(super) fn at(step: StepKind, recipients: u32) -> (Job, Epoch) {
     let mut job = Job::create(recipients, false);
     let epoch = job.claim().unwrap();
     while job.current_step() != Some(step) {
@@ -17,25 +17,25 @@ fn at(step: StepKind, recipients: u32) -> (Job, Epoch) {
 }
 
 /// Sends the e-mail `number` up to the verdict.
-fn send(job: &mut Job, epoch: Epoch, number: u32, verdict: Verdict) {
+pub(super) fn send(job: &mut Job, epoch: Epoch, number: u32, verdict: Verdict) {
     job.begin_effect(epoch, number).unwrap();
     job.doubt(epoch, number).unwrap();
     job.settle(epoch, number, verdict).unwrap();
 }
 
-fn accepted() -> Verdict {
+pub(super) fn accepted() -> Verdict {
     Verdict::Done("250 2.0.0 queued as ABC123".into())
 }
 
-fn refused() -> Verdict {
+pub(super) fn refused() -> Verdict {
     Verdict::NotDone(NotDone::Refused, "550 5.1.1 no such user".into())
 }
 
-fn unanswered() -> Verdict {
+pub(super) fn unanswered() -> Verdict {
     Verdict::Unconfirmed("no answer within 10 min".into())
 }
 
-fn cancelled(mut job: Job, epoch: Epoch) -> String {
+pub(super) fn cancelled(mut job: Job, epoch: Epoch) -> String {
     assert_eq!(job.cancel(), CancelAnswer::Accepted);
     assert_eq!(headline(&job), "Stopping…");
     job.account(epoch).unwrap();
@@ -207,7 +207,7 @@ const MAILINGS: [(JobKind, &str, &str); 2] =
     [(JobKind::Correction, "Correction", "the correction"), (JobKind::SecondCopy, "Second copy", "the second copy")];
 
 /// A mailing whose worker is at its only step.
-fn mailing(kind: JobKind, recipients: u32) -> (Job, Epoch) {
+pub(super) fn mailing(kind: JobKind, recipients: u32) -> (Job, Epoch) {
     let mut job = Job::create_mailing(kind, recipients);
     let epoch = job.claim().unwrap();
     assert_eq!(job.current_step(), Some(StepKind::Email));
@@ -326,7 +326,7 @@ fn what_comes_after_the_end_moves_no_final_phase() {
         job.reconcile(3, refused()).is_err() && job.reconcile(1, accepted()).is_err() && job.reconcile(9, accepted()).is_err()
     );
     assert_eq!(job, ended);
-    job.reconcile(2, Verdict::NotDone(NotDone::Attested, "anna says so".into())).unwrap();
+    job.attest(2, false, "anna says so".into()).unwrap();
     assert_eq!(headline(&job), "Report saved; email accepted for 1 of 2");
     assert!(job.reconcile(2, accepted()).is_err(), "it is settled once");
 
@@ -368,26 +368,4 @@ fn only_a_stopping_job_is_accounted_for_without_its_worker() {
     calling.account_now().unwrap();
     let evidence = calling.effect(number).unwrap().evidence.as_deref();
     assert_eq!(evidence, Some("abandoned when the wait for the worker was ended; the provider may have gone on"));
-}
-
-#[test]
-fn in_a_copy_nobody_is_said_to_have_died() {
-    let (mut job, epoch) = at(StepKind::Email, 3);
-    send(&mut job, epoch, 2, accepted());
-    job.begin_effect(epoch, 3).unwrap();
-    job.doubt(epoch, 3).unwrap();
-    job.lost_claims = MAX_CLAIMS - 1;
-    assert_eq!(job.recover_copy(), Ok(Recovery::Resumable));
-    assert_eq!((job.phase, job.leased, job.lost_claims), (Phase::Running, false, 0));
-    let evidence = job.effect(3).unwrap().evidence.as_deref();
-    assert_eq!(evidence, Some("this copy was made after the message may have been handed over"));
-    let copied = job.clone();
-    assert!(job.recover_copy().is_err(), "nobody holds it");
-    assert_eq!(job, copied);
-
-    let (mut calling, epoch) = at(StepKind::Summarize, 1);
-    calling.begin_model_call(epoch).unwrap();
-    calling.cancel();
-    assert_eq!(calling.recover_copy(), Ok(Recovery::Ended));
-    assert_eq!(headline(&calling), "Cancelled. Nothing was saved or sent");
 }

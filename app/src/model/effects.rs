@@ -134,6 +134,10 @@ pub struct EffectRow {
 pub struct EffectView {
     #[serde(flatten)]
     pub row: EffectRow,
+    /// What it means that it is unconfirmed.
+    pub meaning: Option<String>,
+    /// What to know before saying what became of it: an answer may still come.
+    pub warning: Option<String>,
     /// The intent and whose it is.
     pub facts: Vec<Fact>,
     /// Oldest first.

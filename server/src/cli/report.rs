@@ -222,7 +222,10 @@ fn print_end(view: &JobView, public_url: &str) {
 }
 
 fn exit_code(view: &JobView) -> ExitCode {
-    if view.effects.iter().any(|effect| matches!(effect.outcome, Outcome::Unconfirmed | Outcome::InDoubt)) {
+    // What waits for a person in a restored copy is not at its end.
+    if view.set_aside.is_none()
+        && view.effects.iter().any(|effect| matches!(effect.outcome, Outcome::Unconfirmed | Outcome::InDoubt))
+    {
         return ExitCode::from(UNCONFIRMED);
     }
     match view.phase {

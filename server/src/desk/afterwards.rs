@@ -83,7 +83,8 @@ pub(super) fn second_copy(record: &Record, effect: &Effect, mailings: &[Record])
     let same = |mailing: &&Record| mailing.message_ids.values().any(|id| Some(id) == message_id);
     let made = mailings.iter().filter(same).count();
     let under_way = mailings.iter().filter(same).any(|mailing| !mailing.job.phase.is_final());
-    let accepted = |email: &Effect| matches!(email.outcome, Outcome::Done | Outcome::Unconfirmed);
+    let accepted =
+        |email: &Effect| matches!(email.outcome, Outcome::Done | Outcome::Unconfirmed) || email.contradiction.is_some();
     let copied = mailings.iter().filter(same).any(|mailing| mailing.job.emails().any(accepted));
     (wanted && !under_way).then(|| SecondCopyOffer {
         number,

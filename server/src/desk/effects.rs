@@ -15,7 +15,7 @@ use crate::{
     words,
 };
 use app::{
-    contract::{EffectKind, Outcome, Via},
+    contract::{EffectKind, Outcome, Unconfirmed, Via},
     error::AppError,
     model::{
         AttemptLine, DecisionLine, EffectQuery, EffectRow, EffectView, EffectsView, Fact, FieldError, HistoryLine, LookLine,
@@ -32,6 +32,7 @@ fn admins_only(who: &Viewer) -> Result<(), AppError> {
 
 fn effect_row(entry: EffectEntry, reader: &Reader) -> EffectRow {
     let job = entry.job_id.to_string();
+    let contradicted = entry.contradiction.is_some();
     EffectRow {
         path: effect_path(&job, entry.number),
         job_path: entry.job_exists.then(|| format!("/jobs/{job}")),
@@ -41,9 +42,9 @@ fn effect_row(entry: EffectEntry, reader: &Reader) -> EffectRow {
         what: words::effect_name(entry.job_kind, entry.kind, entry.number, &entry.target),
         kind: entry.kind,
         outcome: entry.outcome,
-        mark: words::outcome_mark(entry.outcome, entry.not_done),
-        outcome_text: words::outcome_in_full(entry.kind, entry.outcome, entry.not_done, entry.via).into(),
-        evidence: entry.evidence,
+        mark: words::outcome_mark(entry.outcome, entry.not_done, contradicted),
+        outcome_text: words::outcome_in_full(entry.kind, entry.outcome, entry.not_done, entry.via, contradicted).into(),
+        evidence: words::evidence(entry.evidence, entry.contradiction.as_deref()),
         message_id: entry.message_id,
         job_title: entry.job_title,
         owner: entry.owner_email,
@@ -56,7 +57,7 @@ fn attempt_line(attempt: Attempt, kind: EffectKind, via: Via, reader: &Reader) -
     AttemptLine {
         number: attempt.number,
         outcome: attempt.outcome,
-        mark: words::outcome_mark(attempt.outcome, None),
+        mark: words::outcome_mark(attempt.outcome, None, false),
         outcome_text: words::outcome(kind, attempt.outcome, via).into(),
         began: in_words(attempt.began_at),
         in_doubt: attempt.in_doubt_at.map(in_words),
@@ -178,7 +179,10 @@ impl Desk {
             }
             None => None,
         };
+        let unconfirmed = entry.outcome == Outcome::Unconfirmed;
         Ok(EffectView {
+            meaning: unconfirmed.then(|| words::unconfirmed(entry.unconfirmed).into()),
+            warning: (unconfirmed && entry.unconfirmed == Some(Unconfirmed::Unattended)).then(|| words::ANSWER_MAY_COME.into()),
             facts: facts(&entry, message.as_ref(), &reader),
             attempts: attempts.into_iter().map(|attempt| attempt_line(attempt, entry.kind, entry.via, &reader)).collect(),
             history: history.into_iter().map(|(at, text)| HistoryLine { at: moment(at, reader.zone), text }).collect(),

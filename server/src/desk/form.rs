@@ -3,13 +3,13 @@
 
 use super::{Desk, DeskError, Order, Ordered, check_recipients, jobs::user_id, upload_dates::EmbeddedDate, view::Reader};
 use crate::{
-    words,
     extract,
     id::{JobId, RequestKey, UserId},
     job::{Hold, whole_month},
     period::{Period, parse_zone},
     source::{Source, count, dating::date_document},
     store::{Copies, StoreError, Upload},
+    words,
 };
 use app::{
     error::AppError,

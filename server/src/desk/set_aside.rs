@@ -7,14 +7,15 @@ use super::{
 };
 use crate::{id::JobId, store::Record};
 use app::{
-    contract::JobKind,
+    contract::{Effect, JobKind},
     model::{JobView, MAX_REASON, Mark, Moment, Viewer},
 };
 
 impl Desk {
-    /// Adds to a job's view that nobody here knows what has become of it. That stays so when it is cancelled here.
+    /// Adds to a job's view that nobody here knows what has become of it. That stays so when it ends here without having been done.
     pub(super) async fn add_set_aside(&self, record: &Record, reader: &Reader, view: &mut JobView) -> Result<(), DeskError> {
-        let Some(at) = record.row.set_aside_at else { return Ok(()) };
+        let copied = record.job.phase.is_final() && record.job.emails().any(Effect::is_copied);
+        let Some(at) = record.row.set_aside_at.or(record.row.restored_at.filter(|_| copied)) else { return Ok(()) };
         let copied = self.store().copied_at(at).await?.map(|at| moment(at, reader.zone));
         let unknown = not_known(record.job.kind, copied.as_ref());
         if view.phase.is_final() {

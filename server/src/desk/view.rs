@@ -8,7 +8,9 @@ use crate::{
     words,
 };
 use app::{
-    contract::{Effect, EffectKind, Job, JobKind, Outcome, Phase, Step, StepKind, StepState, Via, headline, if_cancelled_now, waiting_for},
+    contract::{
+        Effect, EffectKind, Job, JobKind, Outcome, Phase, Step, StepKind, StepState, Via, headline, if_cancelled_now, waiting_for,
+    },
     model::{AfterwardsView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, JobView, Mark, Moment, StepView},
 };
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -104,16 +106,20 @@ pub fn job_view(
     }
 }
 
-/// What belongs under the headline: why it failed, or what an unconfirmed e-mail means.
+/// What belongs under the headline: why it failed, what an unconfirmed e-mail means, and what two words about one mean.
 fn reason(job: &Job) -> Option<String> {
-    let unconfirmed = job.phase.is_final() && job.emails().any(|email| email.outcome == Outcome::Unconfirmed);
-    let meaning = "No answer came after the message was handed over. It may have been accepted, or not. Recount will not send it again by itself.";
-    match (&job.failure, unconfirmed) {
-        (Some(failure), false) => Some(failure.reason.clone()),
-        (Some(failure), true) => Some(format!("{} {meaning}", failure.reason)),
-        (None, true) => Some(meaning.to_owned()),
-        (None, false) => None,
-    }
+    // What is unconfirmed only in a copy is explained with the copy.
+    let unanswered = |email: &Effect| email.outcome == Outcome::Unconfirmed && !email.is_copied();
+    let unconfirmed = (job.phase.is_final() && job.emails().any(unanswered)).then_some(
+        "No answer came after the message was handed over. It may have been accepted, or not. Recount will not send it again by itself.",
+    );
+    let late = |email: &Effect| email.contradiction.is_some() && email.outcome == Outcome::NotDone;
+    let twice = job.emails().any(late).then_some(
+        "The mail service's answer came after the person's word. If a second copy was sent in between, the recipient may have the message twice.",
+    );
+    let failed = job.failure.as_ref().map(|failure| failure.reason.as_str());
+    let parts: Vec<&str> = [failed, unconfirmed, twice].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
 }
 
 /// What a stopping job waits for, where its worker has named it.
@@ -134,6 +140,11 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
     let count = |n: u32| format!("{n} {}", if n == 1 { unit.0 } else { unit.1 });
     let emails = job.emails().count();
     let detail = match state {
+        // What the original has done is not known here.
+        StepState::Pending | StepState::Skipped if kind == StepKind::Email && job.emails().any(Effect::is_copied) => {
+            email_result(record)
+        }
+        StepState::Pending | StepState::Skipped if job.copied.is_some() => "not started here".into(),
         StepState::Pending if kind == StepKind::Email => {
             format!("not started, {}", if emails == 1 { "1 recipient".into() } else { format!("{emails} recipients") })
         }
@@ -150,8 +161,9 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
         StepState::Stopped if total > 0 => format!("stopped at {done} of {}", count(total)),
         StepState::Stopped => "stopped".into(),
     };
-    let unproved =
-        kind == StepKind::Email && job.emails().any(|email| matches!(email.outcome, Outcome::Unconfirmed | Outcome::InDoubt));
+    let in_doubt =
+        |email: &Effect| matches!(email.outcome, Outcome::Unconfirmed | Outcome::InDoubt) || email.contradiction.is_some();
+    let unproved = kind == StepKind::Email && job.emails().any(in_doubt);
     StepView {
         kind,
         state,
@@ -165,12 +177,19 @@ fn step_view(record: &Record, step: &Step, times: Option<(DateTime<Utc>, DateTim
 }
 
 fn email_result(record: &Record) -> String {
+    fn plain(email: &Effect) -> bool {
+        email.contradiction.is_none()
+    }
     let count = |test: fn(&Effect) -> bool| record.job.emails().filter(|email| test(email)).count();
     let numbers = [
-        (count(|email| email.outcome == Outcome::Done && email.via == Via::MailService), "accepted"),
-        (count(|email| email.outcome == Outcome::Done && email.via == Via::Outbox), "written to the outbox folder"),
+        (count(|email| email.outcome == Outcome::Done && email.via == Via::MailService && plain(email)), "accepted"),
+        (
+            count(|email| email.outcome == Outcome::Done && email.via == Via::Outbox && plain(email)),
+            "written to the outbox folder",
+        ),
         (count(|email| email.outcome == Outcome::Unconfirmed), "unconfirmed"),
-        (count(|email| matches!(email.outcome, Outcome::NotDone | Outcome::NotStarted)), "not sent"),
+        (count(|email| !plain(email)), "contradictory"),
+        (count(|email| matches!(email.outcome, Outcome::NotDone | Outcome::NotStarted) && plain(email)), "not sent"),
     ];
     let parts: Vec<String> = numbers.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
     parts.join(", ")
@@ -185,13 +204,15 @@ fn effects(record: &Record, zone: Tz) -> Vec<EffectLine> {
         .map(|effect| {
             let target = record.targets.get(&effect.number).map_or("", String::as_str);
             let begun = effect.outcome != Outcome::NotStarted;
+            let contradicted = effect.contradiction.is_some();
             EffectLine {
                 number: effect.number,
                 what: words::effect_name(record.job.kind, effect.kind, effect.number, target),
                 outcome: effect.outcome,
-                mark: words::outcome_mark(effect.outcome, effect.not_done),
-                outcome_text: words::outcome_in_full(effect.kind, effect.outcome, effect.not_done, effect.via).into(),
-                evidence: effect.evidence.clone(),
+                mark: words::outcome_mark(effect.outcome, effect.not_done, contradicted),
+                outcome_text: words::outcome_in_full(effect.kind, effect.outcome, effect.not_done, effect.via, contradicted)
+                    .into(),
+                evidence: words::evidence(effect.evidence.clone(), effect.contradiction.as_deref()),
                 attempts: effect.attempts,
                 message_id: record.message_ids.get(&effect.number).filter(|_| effect.kind == EffectKind::Email).cloned(),
                 at: record.effect_times.get(&effect.number).filter(|_| begun).map(|at| moment(*at, zone)),

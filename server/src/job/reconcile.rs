@@ -17,9 +17,9 @@ use crate::{
         key::recognised,
         look::{Finding, Look, Wanted},
     },
-    store::{DueLook, EffectFilter, EffectPart, LookResult, StoreError, complain},
+    store::{DueLook, EffectFilter, EffectPart, EffectRecord, LookResult, StoreError, complain},
 };
-use app::contract::{EffectKind, NotDone, Outcome, Verdict};
+use app::contract::{EffectKind, NotDone, Outcome, Unconfirmed, Verdict};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -86,7 +86,11 @@ pub(super) async fn unconfirmed_emails(services: &Services, id: JobId) -> Result
         let verdict = match services.channel.reconcile(&outgoing).await {
             Reconciled::Accepted { evidence } => Verdict::Done(evidence),
             // The original may have handed it over from another place, or after the folder was copied.
-            Reconciled::NotAccepted { .. } if services.store.begun_by_original(&message.message_id).await? => continue,
+            Reconciled::NotAccepted { .. }
+                if effect.is_copied() || services.store.begun_by_original(&message.message_id).await? =>
+            {
+                continue;
+            }
             Reconciled::NotAccepted { evidence } => Verdict::NotDone(NotDone::BrokenOff, evidence),
             Reconciled::NotKnown { .. } | Reconciled::NotAsked { .. } => continue,
         };
@@ -146,7 +150,14 @@ async fn look_everywhere(services: &Services, due: &DueLook) -> Result<(), Store
         }
     }
     let channel: &dyn Channel = services.channel.as_ref();
-    let Some(message) = attempt(services, due).await? else { return Ok(()) };
+    let Some(message) = attempt(services, due).await? else {
+        // A copy may have been made before the message was.
+        if places(services).len() > services.looks.len() {
+            recorded(services, due, channel.name(), async { (LookResult::Failed, "the message is not stored here".into()) })
+                .await?;
+        }
+        return Ok(());
+    };
     if channel.asking() == Asking::Sparingly
         && recorded(services, due, channel.name(), async { found(channel.reconcile(&message).await) }).await? == LookResult::Found
     {
@@ -197,7 +208,11 @@ async fn attempt(services: &Services, due: &DueLook) -> Result<Option<Outgoing>,
 async fn may_hand_over_again(services: &Services, due: &DueLook, message: &Outgoing) -> Result<bool, StoreError> {
     let store = &services.store;
     let (Some(life), Some(record)) = (services.channel.key_life(message), store.job(due.job).await?) else { return Ok(false) };
-    if record.job.cancel_requested || !record.job.phase.is_final() || store.is_withdrawn(due.job).await? {
+    if record.job.copied.is_some()
+        || record.job.cancel_requested
+        || !record.job.phase.is_final()
+        || store.is_withdrawn(due.job).await?
+    {
         return Ok(false);
     }
     if store.begun_by_original(&message.message_id).await? {
@@ -208,16 +223,14 @@ async fn may_hand_over_again(services: &Services, due: &DueLook, message: &Outgo
 }
 
 async fn wanted(services: &Services, due: &DueLook) -> Result<Option<Wanted>, StoreError> {
-    let Some(message) = services.store.message(due.job, due.number).await? else { return Ok(None) };
     let Some(record) = services.store.effect(due.job, due.number).await? else { return Ok(None) };
+    let EffectRecord { entry, .. } = &record;
+    let Some(message_id) = entry.message_id.clone() else { return Ok(None) };
     let may_be_accepted = record.attempts.iter().filter(|attempt| attempt.outcome == Outcome::Unconfirmed);
     let handed_over = may_be_accepted.clone().filter_map(|attempt| attempt.in_doubt_at).min();
-    let Ok(recipient) = message.recipient.parse() else { return Ok(None) };
-    let attempt_ids = may_be_accepted.map(|attempt| attempt_id(due.job, &message.message_id, attempt.number));
-    Ok(Some(Wanted {
-        envelope_ids: attempt_ids.collect(),
-        message_id: message.message_id,
-        recipient,
-        since: handed_over.unwrap_or(due.since),
-    }))
+    let Ok(recipient) = entry.target.parse() else { return Ok(None) };
+    let attempt_ids = may_be_accepted.map(|attempt| attempt_id(due.job, &message_id, attempt.number)).collect();
+    // In a copy nobody knows when the original handed it over.
+    let unknown = if entry.unconfirmed == Some(Unconfirmed::Copied) { entry.created_at } else { due.since };
+    Ok(Some(Wanted { envelope_ids: attempt_ids, message_id, recipient, since: handed_over.unwrap_or(unknown) }))
 }

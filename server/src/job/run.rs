@@ -167,8 +167,9 @@ impl Work {
             // A person or a look has settled it meanwhile, and that stays. An answer that says otherwise stands beside it.
             let said = effect.map(|effect| effect.outcome);
             if let (Some(Outcome::Done | Outcome::NotDone), Verdict::Done(answer))
-            | (Some(Outcome::Done), Verdict::NotDone(_, answer)) = (said, verdict)
+            | (Some(Outcome::Done), Verdict::NotDone(_, answer)) = (said, &verdict)
             {
+                change.job.contradict(number, &verdict);
                 change.note_on(number, format!("The worker's answer came late: {answer}"));
                 change.commit().await?;
             }

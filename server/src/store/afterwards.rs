@@ -14,7 +14,7 @@ use crate::{
     id::{JobId, RequestKey},
     job::{Spec, Task},
 };
-use app::contract::{EffectKind, JobKind, NotDone, Outcome, Refusal, Verdict};
+use app::contract::{EffectKind, JobKind, Outcome, Refusal};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
 
@@ -145,13 +145,8 @@ impl Store {
             return Ok(None);
         }
         let evidence = format!("{by} looked into it: {seen}");
-        let (ruling, verdict) = if accepted {
-            (Ruling::Accepted, Verdict::Done(evidence))
-        } else {
-            (Ruling::NotAccepted, Verdict::NotDone(NotDone::Attested, evidence))
-        };
-        change.job.reconcile(number, verdict)?;
-        change.decide(number, ruling, by, seen);
+        change.job.attest(number, accepted, evidence)?;
+        change.decide(number, if accepted { Ruling::Accepted } else { Ruling::NotAccepted }, by, seen);
         change.commit().await?;
         Ok(Some(()))
     }
@@ -416,7 +411,8 @@ async fn written_to(tx: &mut Tx, record: &Record) -> Result<Vec<String>, StoreEr
     let reached: Vec<String> = within!(*tx, conn => {
         sqlx::query_scalar(with_family!(
             "select distinct target from family cross join effects
-             where job_id = family.id and kind = 'email' and outcome in ('in_doubt', 'done', 'unconfirmed') and (job_id = $1 or job_kind = 'second_copy')"
+             where job_id = family.id and kind = 'email' and (outcome in ('in_doubt', 'done', 'unconfirmed') or contradiction is not null)
+               and (job_id = $1 or job_kind = 'second_copy')"
         ))
         .bind(id)
         .fetch_all(conn)
@@ -451,11 +447,12 @@ pub(super) struct OtherCopies {
 pub(super) async fn other_copies(tx: &mut Tx, job: JobId, number: u32) -> Result<OtherCopies, StoreError> {
     Ok(within!(*tx, conn => {
         sqlx::query_as(
-            "with copies (job_id, outcome) as
-                 (select copy.job_id, copy.outcome from effects this join effects copy on copy.message_id = this.message_id
+            "with copies (job_id, outcome, contradiction) as
+                 (select copy.job_id, copy.outcome, copy.contradiction from effects this join effects copy on copy.message_id = this.message_id
                   where this.job_id = $1 and this.number = $2 and copy.job_id <> this.job_id)
              select exists (select 1 from copies join jobs on jobs.id = copies.job_id where finished_at is null) as under_way,
-                    exists (select 1 from copies where outcome in ('in_doubt', 'done', 'unconfirmed')) as may_be_accepted",
+                    exists (select 1 from copies
+                            where outcome in ('in_doubt', 'done', 'unconfirmed') or contradiction is not null) as may_be_accepted",
         )
         .bind(job).bind(i64::from(number))
         .fetch_one(conn)

@@ -22,7 +22,7 @@ use crate::{
     job::{Hold, Spec},
     words,
 };
-use app::contract::{Change, Effect, Job, NotDone, Outcome, Phase, StepState, changes};
+use app::contract::{Change, Effect, Job, NotDone, Outcome, Phase, StepState, Unconfirmed, changes};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::HashMap;
 
@@ -232,9 +232,19 @@ impl JobTx {
                     add_new_effects(batch, row.id, [new], &row.spec, row.owner_id, self.now);
                 }
                 Some(earlier) if earlier == effect => continue,
+                Some(earlier) if earlier.contradiction != effect.contradiction => {
+                    // Of what a person has settled nothing else changes.
+                    batch.update_one(
+                        "contradiction of an effect",
+                        "update effects set contradiction = $3 where job_id = $1 and number = $2",
+                        [row.id.into(), effect.number.into(), effect.contradiction.as_deref().map(storable).into()],
+                    );
+                    continue;
+                }
                 Some(_) => batch.update_one(
                     "update of an effect",
-                    "update effects set outcome = $3, not_done = $4, attempts = $5, epoch = $6, evidence = $7, changed_at = $8, via = $9
+                    "update effects set outcome = $3, not_done = $4, attempts = $5, epoch = $6, evidence = $7, changed_at = $8,
+                            via = $9, unconfirmed = $10, attested = $11
                      where job_id = $1 and number = $2",
                     [
                         self.before.row.id.into(),
@@ -246,14 +256,19 @@ impl JobTx {
                         effect.evidence.as_deref().map(storable).into(),
                         self.now.into(),
                         effect.via.name().into(),
+                        effect.unconfirmed.map(Unconfirmed::name).into(),
+                        u32::from(effect.attested).into(),
                     ],
                 ),
             }
             let attempted_before = earlier.map_or(0, |earlier| earlier.attempts);
+            let was_open = earlier.is_some_and(|earlier| earlier.outcome.is_open());
             if effect.attempts > attempted_before {
                 self.add_new_attempt(batch, effect);
+            } else if effect.is_copied() && !was_open {
+                // No attempt of this copy is in doubt: it has made none, or what became of it is known.
             } else if earlier.is_some_and(|earlier| earlier.outcome == Outcome::Unconfirmed) {
-                self.add_settled_attempt(batch, effect);
+                self.add_settled_attempt(batch, effect, earlier.is_some_and(Effect::is_copied));
             } else {
                 self.add_attempt(batch, effect);
             }
@@ -290,21 +305,24 @@ impl JobTx {
         ]
     }
 
-    /// What was found out later stands beside what the attempt itself has seen.
-    fn add_settled_attempt(&self, batch: &mut Batch, effect: &Effect) {
-        batch.update_one(
-            "settling of an attempt",
-            "update attempts set outcome = $4, settled_at = $5, settled_by = $6
-             where job_id = $1 and number = $2 and attempt = $3",
-            [
-                self.before.row.id.into(),
-                effect.number.into(),
-                effect.attempts.into(),
-                effect.outcome.name().into(),
-                self.now.into(),
-                storable(effect.evidence.as_deref().unwrap_or_default()).into(),
-            ],
-        );
+    /// What was found out later stands beside what the attempt itself has seen. What the original may have done may have been
+    /// another attempt than the last one of this copy.
+    fn add_settled_attempt(&self, batch: &mut Batch, effect: &Effect, was_copied: bool) {
+        let values = [
+            self.before.row.id.into(),
+            effect.number.into(),
+            effect.attempts.into(),
+            effect.outcome.name().into(),
+            self.now.into(),
+            storable(effect.evidence.as_deref().unwrap_or_default()).into(),
+        ];
+        let text = "update attempts set outcome = $4, settled_at = $5, settled_by = $6
+                    where job_id = $1 and number = $2 and attempt = $3 and outcome = 'unconfirmed'";
+        if was_copied {
+            batch.update(text, values);
+        } else {
+            batch.update_one("settling of an attempt", text, values);
+        }
     }
 
     /// The history's sentence for a change.
@@ -329,8 +347,11 @@ impl JobTx {
             Change::Effect { number, kind, outcome } => {
                 let target = self.targets.get(&number).or_else(|| self.before.targets.get(&number));
                 let what = words::effect_name(self.job.kind, kind, number, target.map_or("", String::as_str));
-                let via = self.job.effect(number).map(|effect| effect.via).unwrap_or_default();
-                format!("{what}: {}", words::outcome(kind, outcome, via))
+                let effect = self.job.effect(number);
+                // A person's word is no proof.
+                let attested = effect.and_then(|effect| effect.not_done).filter(|why| *why == NotDone::Attested);
+                let via = effect.map(|effect| effect.via).unwrap_or_default();
+                format!("{what}: {}", words::outcome_in_full(kind, outcome, attested, via, false))
             }
         }
     }

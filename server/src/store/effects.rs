@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{id::JobId, job::job_title};
 use app::{
-    contract::{EffectKind, JobKind, NotDone, Outcome, Via},
+    contract::{EffectKind, JobKind, NotDone, Outcome, Unconfirmed, Via},
     model::Month,
 };
 use chrono::{DateTime, Utc};
@@ -61,9 +61,12 @@ pub struct EffectEntry {
     pub kind: EffectKind,
     pub outcome: Outcome,
     pub not_done: Option<NotDone>,
+    pub unconfirmed: Option<Unconfirmed>,
     pub attempts: u32,
     pub via: Via,
     pub evidence: Option<String>,
+    /// What came after a person's word and says otherwise.
+    pub contradiction: Option<String>,
     pub target: String,
     pub message_id: Option<String>,
     /// When it was intended.
@@ -110,6 +113,8 @@ struct Columns {
     not_done: Option<String>,
     attempts: i64,
     via: String,
+    unconfirmed: Option<String>,
+    contradiction: Option<String>,
     evidence: Option<String>,
     target: String,
     message_id: Option<String>,
@@ -138,7 +143,7 @@ struct AttemptColumns {
 macro_rules! select {
     ($($rest:literal),+) => {
         concat!(
-            "select job_id, number, kind, outcome, not_done, attempts, via, evidence, target, message_id, created_at, changed_at,
+            "select job_id, number, kind, outcome, not_done, attempts, via, unconfirmed, contradiction, evidence, target, message_id, created_at, changed_at,
                     job_kind, job_title, job_month, owner_email,
                     exists (select 1 from jobs where jobs.id = effects.job_id) as job_exists
              from effects where ", $($rest),+
@@ -301,7 +306,9 @@ fn entry(row: Columns) -> Result<EffectEntry, StoreError> {
         job_id: row.job_id,
         not_done,
         via: Via::from_name(&row.via).ok_or_else(|| wrong("via"))?,
+        unconfirmed: row.unconfirmed.as_deref().and_then(Unconfirmed::from_name),
         evidence: row.evidence,
+        contradiction: row.contradiction,
         target: row.target,
         message_id: row.message_id,
         created_at: row.created_at,

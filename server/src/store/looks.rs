@@ -174,10 +174,12 @@ impl Store {
         })?;
         one_row("end of a look", rows)?;
         if result == LookResult::Found {
-            match change.job.reconcile(look.number, Verdict::Done(format!("{evidence} ({place})"))) {
+            let verdict = Verdict::Done(format!("{evidence} ({place})"));
+            match change.job.reconcile(look.number, verdict.clone()) {
                 Ok(()) => change.note_on(look.number, format!("Found by a look at the {place}")),
                 // Somebody has settled it meanwhile, and that stays. Proof of the contrary stands beside it.
                 Err(Refusal::OutOfOrder(_)) => {
+                    change.job.contradict(look.number, &verdict);
                     if change.job.effect(look.number).is_some_and(|effect| effect.outcome == Outcome::NotDone) {
                         change.note_on(look.number, format!("A look at the {place} found it all the same: {evidence}"));
                     }
@@ -194,7 +196,16 @@ impl Store {
     pub async fn settle_by_channel(&self, job: JobId, number: u32, verdict: Verdict) -> Result<bool, StoreError> {
         let Some(mut change) = self.change_job(job).await? else { return Ok(false) };
         let ambiguous = matches!(verdict, Verdict::Done(_)) && other_copies(&mut change.tx, job, number).await?.may_be_accepted;
-        if ambiguous || change.job.reconcile(number, verdict).is_err() {
+        if ambiguous {
+            return Ok(false);
+        }
+        if change.job.reconcile(number, verdict.clone()).is_err() {
+            if let (true, Verdict::Done(answer) | Verdict::NotDone(_, answer)) =
+                (change.job.contradict(number, &verdict), &verdict)
+            {
+                change.note_on(number, format!("The channel says otherwise: {answer}"));
+                change.commit().await?;
+            }
             return Ok(false);
         }
         change.commit().await?;

@@ -7,9 +7,11 @@ use super::{
 use crate::{
     id::{JobId, ReportId, RequestKey, UserId},
     job::Spec,
+    period::parse_zone,
 };
-use app::contract::{Effect, EffectKind, Failure, Job, NotDone, Outcome, Phase, Step, StepKind, StepState, Via};
+use app::contract::{Effect, EffectKind, Failure, Job, NotDone, Outcome, Phase, Step, StepKind, StepState, Unconfirmed, Via};
 use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 use sqlx::FromRow;
 use std::collections::HashMap;
 
@@ -28,6 +30,8 @@ pub struct JobRow {
     pub hold_until: Option<DateTime<Utc>>,
     /// When it was set aside in a restored copy: nothing of it goes on until a person says so.
     pub set_aside_at: Option<DateTime<Utc>>,
+    /// When the copy was restored in which an e-mail of it was not proved. That somebody let it go on since does not change it.
+    pub restored_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
     pub started_at: Option<DateTime<Utc>>,
     pub finished_at: Option<DateTime<Utc>>,
@@ -75,6 +79,9 @@ struct JobColumns {
     failure: Option<String>,
     hold_until: Option<DateTime<Utc>>,
     set_aside_at: Option<DateTime<Utc>>,
+    restored_at: Option<DateTime<Utc>>,
+    /// When the copy was made that was restored then; `None` where nobody knows.
+    copied_at: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
     started_at: Option<DateTime<Utc>>,
     finished_at: Option<DateTime<Utc>>,
@@ -98,8 +105,10 @@ struct PartColumns {
     total: i64,
     not_done: Option<String>,
     evidence: Option<String>,
-    /// What an effect has and no step.
     via: Option<String>,
+    unconfirmed: Option<String>,
+    attested: i64,
+    contradiction: Option<String>,
     target: Option<String>,
     message_id: Option<String>,
     /// When a step began, or when an effect changed.
@@ -111,7 +120,8 @@ struct PartColumns {
 pub(super) async fn load(tx: &mut Tx, id: JobId) -> Result<Option<Record>, StoreError> {
     let columns: Option<JobColumns> = within!(*tx, conn => sqlx::query_as(
         "select jobs.id, owner_id, request_key, users.email as owner_email, spec, phase, version, epoch, lease_owner, lease_expires_at, lost_claims,
-                failed_step, failure, hold_until, set_aside_at, jobs.created_at, started_at, finished_at, cancel_requested_at, cancel_requested_by,
+                failed_step, failure, hold_until, set_aside_at, restored_at,
+                (select min(copied_at) from restores where restores.restored_at = jobs.restored_at) as copied_at, jobs.created_at, started_at, finished_at, cancel_requested_at, cancel_requested_by,
                 reports.id as report_id, current_timestamp as database_time
          from jobs join users on users.id = jobs.owner_id left join reports on reports.job_id = jobs.id
          where jobs.id = $1",
@@ -121,11 +131,12 @@ pub(super) async fn load(tx: &mut Tx, id: JobId) -> Result<Option<Record>, Store
     .await)?;
     let Some(columns) = columns else { return Ok(None) };
     let parts: Vec<PartColumns> = within!(*tx, conn => sqlx::query_as(
-        "select position as number, kind, state, done, total, null as not_done, null as evidence, null as via, null as target, null as message_id,
+        "select position as number, kind, state, done, total, null as not_done, null as evidence, null as via,
+                null as unconfirmed, 0 as attested, null as contradiction, null as target, null as message_id,
                 started_at as at, ended_at
          from steps where job_id = $1
          union all
-         select number, kind, outcome, attempts, epoch, not_done, evidence, via, target, message_id, changed_at, null
+         select number, kind, outcome, attempts, epoch, not_done, evidence, via, unconfirmed, attested, contradiction, target, message_id, changed_at, null
          from effects where job_id = $1
          order by number",
     )
@@ -166,15 +177,24 @@ fn assemble(columns: JobColumns, parts: Vec<PartColumns>) -> Result<Record, Stor
             None => None,
             Some(name) => Some(NotDone::from_name(name).ok_or_else(|| wrong("effects", "not_done"))?),
         };
+        let unconfirmed = match effect.unconfirmed.as_deref() {
+            None => None,
+            Some(name) => Some(Unconfirmed::from_name(name).ok_or_else(|| wrong("effects", "unconfirmed"))?),
+        };
+        let outcome = Outcome::from_name(&effect.state).ok_or_else(|| wrong("effects", "outcome"))?;
         known.push(Effect {
             number,
             kind: EffectKind::from_name(&effect.kind).ok_or_else(|| wrong("effects", "kind"))?,
-            outcome: Outcome::from_name(&effect.state).ok_or_else(|| wrong("effects", "outcome"))?,
+            outcome,
+            // A program of an older version leaves it where it was.
+            unconfirmed: unconfirmed.filter(|_| outcome == Outcome::Unconfirmed),
             not_done,
             attempts: small(effect.done).ok_or_else(|| wrong("effects", "attempts"))?,
             epoch: small(effect.total).ok_or_else(|| wrong("effects", "epoch"))?,
             via: effect.via.as_deref().and_then(Via::from_name).ok_or_else(|| wrong("effects", "via"))?,
             evidence: effect.evidence,
+            attested: effect.attested != 0 || not_done == Some(NotDone::Attested),
+            contradiction: effect.contradiction,
         });
         targets.extend(effect.target.map(|target| (number, target)));
         effect_times.extend(effect.at.map(|at| (number, at)));
@@ -198,6 +218,7 @@ fn assemble(columns: JobColumns, parts: Vec<PartColumns>) -> Result<Record, Stor
         steps,
         effects: known,
         failure,
+        copied: columns.restored_at.map(|_| copy_in_words(columns.copied_at, &spec)),
     };
     let row = JobRow {
         id: columns.id,
@@ -210,6 +231,7 @@ fn assemble(columns: JobColumns, parts: Vec<PartColumns>) -> Result<Record, Stor
         lease_expires_at: columns.lease_expires_at,
         hold_until: columns.hold_until,
         set_aside_at: columns.set_aside_at,
+        restored_at: columns.restored_at,
         created_at: columns.created_at,
         started_at: columns.started_at,
         finished_at: columns.finished_at,
@@ -219,6 +241,12 @@ fn assemble(columns: JobColumns, parts: Vec<PartColumns>) -> Result<Record, Stor
         database_time: columns.database_time,
     };
     Ok(Record { row, job, times, targets, message_ids, effect_times })
+}
+
+/// What a job was restored from, as sentences about it say it: in the zone of its month, since all who read it read the same.
+pub(super) fn copy_in_words(copied_at: Option<DateTime<Utc>>, spec: &Spec) -> String {
+    let zone = parse_zone(&spec.zone).unwrap_or(Tz::UTC);
+    copied_at.map_or_else(|| "a copy".into(), |at| format!("a backup of {}", at.with_timezone(&zone).format("%-d %B, %H:%M")))
 }
 
 fn small(number: i64) -> Option<u32> {

@@ -8,10 +8,9 @@
 use super::{
     Store, StoreError,
     db::{Lock, Tx, read, within},
-    record::load,
+    record::{copy_in_words, load},
 };
 use crate::{bus::JobChanged, id::JobId};
-use app::contract::Refusal;
 use chrono::{DateTime, Utc};
 
 /// Whether this is a backup that nobody has opened.
@@ -63,9 +62,20 @@ impl Store {
         let mut changed = Vec::with_capacity(open.len());
         for id in open {
             let change;
-            (tx, change) = self.part_from_worker(tx, id, &note).await?;
+            (tx, change) = self.part_from_worker(tx, id, copied_at, &note).await?;
             changed.extend(change);
         }
+        // Also of what has ended: its unconfirmed e-mails may have been settled since, or sent a second time.
+        within!(tx, conn => {
+            sqlx::query(
+                "update jobs set restored_at = $1
+                 where restored_at is null
+                   and (finished_at is null
+                        or id in (select job_id from effects
+                                  where outcome in ('in_flight', 'in_doubt', 'unconfirmed') and kind = 'email'))",
+            )
+            .bind(at).execute(conn).await.map(drop)
+        })?;
         within!(tx, conn => {
             sqlx::query("update jobs set set_aside_at = $1 where finished_at is null and set_aside_at is null")
                 .bind(at).execute(conn).await.map(drop)
@@ -91,7 +101,13 @@ impl Store {
 
     /// Accounts for what a worker of the original had open, and tells the job's history of the copy. A job whose rows cannot be
     /// understood is left as it is, like everywhere: it is set aside with the others. Gives the transaction back.
-    async fn part_from_worker(&self, mut tx: Tx, id: JobId, note: &str) -> Result<(Tx, Option<JobChanged>), StoreError> {
+    async fn part_from_worker(
+        &self,
+        mut tx: Tx,
+        id: JobId,
+        copied_at: Option<DateTime<Utc>>,
+        note: &str,
+    ) -> Result<(Tx, Option<JobChanged>), StoreError> {
         tx.lock_job(id).await?;
         let record = match load(&mut tx, id).await {
             Ok(Some(record)) => record,
@@ -103,8 +119,9 @@ impl Store {
             Err(error) => return Err(error),
         };
         let mut change = self.change_within(tx, record);
-        if change.job.leased {
-            change.job.recover_copy()?;
+        let was_leased = change.job.leased;
+        change.job.recover_copy(&copy_in_words(copied_at, &change.row().spec));
+        if was_leased {
             change.abandon_calls().await?;
         }
         change.note(note.to_owned());
@@ -119,9 +136,7 @@ impl Store {
         if change.row().set_aside_at.is_none() {
             return Ok(Some(()));
         }
-        if change.job.phase.is_final() {
-            return Err(Refusal::OutOfOrder("a job that has ended does not go on").into());
-        }
+        change.job.go_on(&format!("{by} decided that the original did not go on with it: {why}"))?;
         within!(change.tx, conn => sqlx::query("update jobs set set_aside_at = null where id = $1").bind(id).execute(conn).await.map(drop))?;
         change.note(format!("{by} decided: Go on. {why}"));
         change.commit().await?;

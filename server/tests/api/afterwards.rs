@@ -291,3 +291,39 @@ async fn a_deleted_job_is_not_found_and_its_effects_stay() {
         200
     );
 }
+
+/// Whoever says what became of an e-mail while its worker may still get an answer is told so; both are said when it comes.
+#[tokio::test]
+async fn a_person_is_warned_of_an_answer_that_may_still_come_and_both_are_said_when_it_does() {
+    const BOTH: &str = "a person said it was not accepted; the mail service says it was";
+    const WARNING: &str = "An answer may still come";
+    let (site, id) = stopping().await;
+    let admin = site.instance.person("admin@example.org", Role::Admin).await;
+    let (admin, browser) = (site.program(admin).await, site.browser(admin).await);
+    let ada = site.program(site.instance.owner).await;
+    site.instance.store.account_now(id, "admin@example.org", "I do not wait").await.unwrap().unwrap();
+    let (told, page) = (format!("/api/v1/effects/{id}/2"), format!("/admin/effects/{id}/2"));
+    assert!(admin.get(&told).await.json()["warning"].as_str().is_some_and(|text| text.starts_with(WARNING)));
+    assert!(browser.get(&page).await.text.contains(WARNING));
+    let said = r#"{"accepted": false, "seen": "nothing came"}"#;
+    assert_eq!(admin.send("PUT", &format!("{told}/decision"), said).await.status, 200);
+    assert!(!browser.get(&page).await.text.contains(WARNING));
+
+    // The answer, as its worker writes it.
+    let mut change = site.instance.store.change_job(id).await.unwrap().unwrap();
+    assert!(change.job.contradict(2, &accepted()));
+    change.commit().await.unwrap();
+    let effect = admin.get(&told).await.json();
+    assert_eq!((&effect["outcome_text"], &effect["mark"]), (&json!(BOTH), &json!("doubt")));
+    assert_eq!(effect["evidence"], "admin@example.org looked into it: nothing came; later: 250 2.0.0 queued as ABC123");
+    let job = ada.get(&format!("/api/v1/jobs/{id}")).await.json();
+    let headline = format!("Cancelled. Report saved; email: {BOTH}");
+    assert_eq!((&job["headline"], &job["mark"]), (&json!(headline), &json!("doubt")));
+    assert!(job["reason"].as_str().unwrap().contains("may have the message twice"), "{job}");
+    assert_eq!(ada.get("/api/v1/jobs").await.json()["jobs"][0]["headline"], headline);
+    let page = site.browser(site.instance.owner).await.get(&format!("/jobs/{id}")).await.text;
+    assert!(page.contains(&headline) && !page.contains("not sent"), "{page}");
+
+    // Anna may have the link, so a correction goes to her; a second copy still needs somebody who is sure.
+    assert_eq!(job["afterwards"]["correction"]["recipients"], json!([ANNA]));
+}

@@ -272,3 +272,14 @@ async fn the_cancel_button_needs_no_script() {
     assert!(after.contains(&headline(&site.instance.record(claim.id).await.job)), "{after}");
     assert!(!after.contains("http-equiv=\"refresh\""), "nothing changes any more");
 }
+
+#[tokio::test]
+async fn the_form_says_what_becomes_of_messages() {
+    let says = "Messages are written to a folder on the server; no e-mail is sent.";
+    let site = Site::new().await;
+    assert!(site.browser(site.instance.owner).await.get("/").await.text.contains(says));
+    let services = site.instance.services_with_smtp(9);
+    let site = Site::of(site.instance, services).await;
+    let page = site.browser(site.instance.owner).await.get("/").await.text;
+    assert!(page.contains("Sent through: SMTP") && !page.contains(says), "{page}");
+}

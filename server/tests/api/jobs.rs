@@ -26,7 +26,7 @@ async fn a_job_is_told_whole() {
     let job = site.program(site.instance.owner).await.get(&format!("/api/v1/jobs/{id}")).await.json();
     assert_eq!(job["id"], id.to_string());
     assert_eq!(job["phase"], "finished");
-    assert_eq!(job["headline"], "Report saved; email accepted by the mail service");
+    assert_eq!(job["headline"], "Report saved; written to the outbox folder, no e-mail was sent");
     assert_eq!(job["month"], "2026-06");
     assert_eq!(job["title"], "Minutes, June 2026");
     assert_eq!(job["version"], site.instance.record(id).await.row.version);
@@ -209,7 +209,7 @@ async fn a_cancel_of_a_finished_job_is_too_late() {
     let answer = answer.json();
     assert_eq!((&answer["outcome"], &answer["won_by"]), (&json!("too_late"), &json!("finished")));
     assert_eq!(answer["message"], "The cancel came too late: the job had already finished.");
-    assert_eq!(answer["job"]["headline"], "Report saved; email accepted by the mail service");
+    assert_eq!(answer["job"]["headline"], "Report saved; written to the outbox folder, no e-mail was sent");
 }
 
 #[tokio::test]

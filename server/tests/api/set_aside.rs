@@ -10,6 +10,8 @@ use server::{
 use crate::support::{instance::Instance, site::Site, worker::Running};
 
 const ONE: &[&str] = &["anna@example.org"];
+const HEADLINE: &str = "Report and email outcome unconfirmed (restored from a backup of 1 July, 10:00; the original may have saved \
+                        and sent it since)";
 const UNKNOWN: &str = "This is a restored copy. What happened to this report after the backup of 1 Jul 2026, 10:00:00 is not known \
                        here: it may have been finished and e-mailed already.";
 
@@ -27,11 +29,11 @@ async fn it_says_what_is_not_known_and_waits_for_a_person() {
     let (site, id) = restored().await;
     let program = site.program(site.instance.owner).await;
     let job = program.get(&format!("/api/v1/jobs/{id}")).await.json();
-    assert_eq!((&job["headline"], &job["mark"]), (&json!("Waiting to start"), &json!("waiting")));
+    assert_eq!((&job["headline"], &job["mark"]), (&json!(HEADLINE), &json!("waiting")));
     assert_eq!(job["reason"], format!("It waits for a person. {UNKNOWN}"));
     assert_eq!(job["set_aside"]["iso"], "2026-07-01T08:00:00.000Z");
     let list = program.get("/api/v1/jobs").await.json();
-    assert_eq!(list["jobs"][0]["set_aside"], true);
+    assert_eq!((&list["jobs"][0]["set_aside"], &list["jobs"][0]["headline"]), (&json!(true), &json!(HEADLINE)));
 
     let browser = site.browser(site.instance.owner).await;
     let page = browser.get(&format!("/jobs/{id}")).await.text;
@@ -43,6 +45,7 @@ async fn it_says_what_is_not_known_and_waits_for_a_person() {
     // What the original has done stays unknown when it ends here.
     let answer = program.put(&format!("/api/v1/jobs/{id}/cancellation")).await.json();
     assert_eq!((&answer["job"]["reason"], &answer["job"]["set_aside"]), (&json!(UNKNOWN), &json!(null)));
+    assert_eq!(answer["job"]["headline"], format!("Cancelled. {HEADLINE}"));
     let list = program.get("/api/v1/jobs").await.json();
     assert_eq!(list["jobs"][0]["set_aside"], false);
     let late = program.send("PUT", &format!("/api/v1/jobs/{id}/resumption"), r#"{"why": "too late"}"#).await;

@@ -1,6 +1,6 @@
 //! Corrections and second copies through a worker: the bytes that go out, and what cancels, crashes and people do to them.
 
-use app::contract::{NotDone, Outcome, Phase, headline};
+use app::contract::{NotDone, Outcome, Phase, Unconfirmed, headline};
 use chrono::TimeDelta;
 use server::{
     id::{JobId, RequestKey},
@@ -174,7 +174,7 @@ async fn mailings_go_into_the_outbox_folder_too() {
     let correction = correct(&instance, id, "Wrong sum.").await;
     let record = instance.wait_for_end(correction).await;
     worker.stop().await;
-    assert_eq!(headline(&record.job), "Correction accepted by the mail service");
+    assert_eq!(headline(&record.job), "Correction written to the outbox folder, no e-mail was sent");
     let messages = instance.messages();
     assert_eq!(messages.len(), 2);
     let corrected = stored(&instance, correction, 1).await;
@@ -270,7 +270,7 @@ async fn a_correction_whose_worker_dies_in_the_dark_is_found_in_the_outbox() {
     let worker = Running::start(instance.services());
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
-    assert_eq!(headline(&record.job), "Correction accepted by the mail service");
+    assert_eq!(headline(&record.job), "Correction written to the outbox folder, no e-mail was sent");
     assert_eq!((record.job.effect(1).unwrap().attempts, instance.messages().len()), (1, 2));
 }
 
@@ -329,12 +329,29 @@ async fn the_worker_that_nobody_waited_for_still_brings_its_evidence() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_contradicts_a_person_is_kept_beside_their_word() {
     let (instance, server, worker, id) = accounted_for(b"250 2.0.0 queued\r\n").await;
+    let unattended = instance.record(id).await.job.effect(2).unwrap().unconfirmed;
+    assert_eq!(unattended, Some(Unconfirmed::Unattended), "its worker may still get an answer");
     instance.store.settle_by_person(id, 2, false, "admin@example.org", "nothing came").await.unwrap().unwrap();
+    assert_eq!(headline(&instance.record(id).await.job), "Cancelled. Report saved; email not sent");
     server.release();
     worker.stop().await;
-    let email = instance.record(id).await.job.effect(2).cloned().unwrap();
+    let job = instance.record(id).await.job;
+    let email = job.effect(2).cloned().unwrap();
     assert_eq!((email.outcome, email.not_done), (Outcome::NotDone, Some(NotDone::Attested)), "what is settled stays");
+    assert!(email.contradiction.is_some_and(|late| late.starts_with("250 2.0.0 queued")));
+    assert_eq!(headline(&job), "Cancelled. Report saved; email: a person said it was not accepted; the mail service says it was");
     let history = instance.store.effect(id, 2).await.unwrap().unwrap().history;
     let last = &history.last().unwrap().1;
     assert!(last.starts_with("The worker's answer came late: 250 2.0.0 queued"), "{history:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_that_contradicts_a_person_is_kept_beside_their_word() {
+    let (instance, server, worker, id) = accounted_for(b"554 5.7.1 spam\r\n").await;
+    instance.store.settle_by_person(id, 2, true, "admin@example.org", "seen in the log").await.unwrap().unwrap();
+    server.release();
+    worker.stop().await;
+    let job = instance.record(id).await.job;
+    assert_eq!(job.effect(2).unwrap().outcome, Outcome::Done, "what is settled stays");
+    assert_eq!(headline(&job), "Cancelled. Report saved; email: a person said it was accepted; the mail service says it was not");
 }

@@ -200,7 +200,7 @@ async fn dies_in_the_dark(stands: Stands) -> (Instance, Record) {
     let second = Running::start(instance.services());
     let record = instance.wait_for_end(id).await;
     second.stop().await;
-    assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
+    assert_eq!(headline(&record.job), "Report saved; written to the outbox folder, no e-mail was sent");
     assert_eq!(instance.messages().len(), 1);
     (instance, record)
 }
@@ -234,7 +234,7 @@ async fn a_cancelled_job_whose_worker_died_is_reconciled_too() {
     let settled = |record: &Record| record.job.effect(2).is_some_and(|email| email.outcome == Outcome::Done);
     let record = instance.wait(id, "the proof", settled).await;
     second.stop().await;
-    let expected = "Cancelled. Report saved; email accepted for 1 of 2";
+    let expected = "Cancelled. Report saved; written to the outbox folder for 1 of 2, no e-mail was sent";
     assert_eq!((record.job.phase, headline(&record.job).as_str()), (Phase::Cancelled, expected));
     assert_eq!(instance.messages().len(), 1);
 }

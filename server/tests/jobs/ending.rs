@@ -30,7 +30,7 @@ async fn a_job_ends_with_a_report_and_one_message_for_each_recipient() {
     worker.stop().await;
 
     assert_eq!(record.job.phase, Phase::Finished, "{:?}", record.job.failure);
-    assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
+    assert_eq!(headline(&record.job), "Report saved; written to the outbox folder, no e-mail was sent");
     assert!(record.job.steps.iter().all(|step| step.state == StepState::Done));
 
     let documents = instance.store.documents(id).await.unwrap();

@@ -26,7 +26,7 @@ async fn held(instance: &Instance, hold: Hold) -> (JobId, Running) {
 async fn sent_once(instance: &Instance, id: JobId, worker: Running) {
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
-    assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
+    assert_eq!(headline(&record.job), "Report saved; written to the outbox folder, no e-mail was sent");
     assert_eq!(instance.messages().len(), 1);
 }
 

@@ -80,6 +80,8 @@ struct Run {
     pressed: HashMap<JobId, Vec<Pressed>>,
     counts: BTreeMap<&'static str, usize>,
     raw: Raw,
+    /// Restored from a backup of the middle of the run, while the original went on.
+    copy: Option<Instance>,
 }
 
 impl Run {
@@ -102,6 +104,7 @@ impl Run {
             pressed: HashMap::new(),
             counts: BTreeMap::new(),
             raw,
+            copy: None,
         }
     }
 
@@ -203,6 +206,9 @@ impl Run {
             for _ in 0..self.rng.random_range(1..4) {
                 self.something_happens().await;
             }
+            if self.copy.is_none() && (self.jobs.len() >= JOBS / 2 || started.elapsed() > TROUBLE / 2) {
+                self.copy = Some(self.instance.restored().await);
+            }
             sleep(Duration::from_millis(self.rng.random_range(1..20))).await;
             // Between its jumps the clock goes on as a clock does.
             self.instance.clock.advance(TimeDelta::from_std(last.elapsed()).unwrap());
@@ -252,6 +258,34 @@ impl Run {
         assert!(wrong.is_empty(), "{wrong:#?}");
         records
     }
+
+    /// The copy knows nothing of what the original did after it was made, and says so, also after a cancel.
+    async fn check_copy(&mut self) {
+        let Some(copy) = self.copy.take() else { return };
+        for (n, id) in self.jobs.clone().into_iter().enumerate() {
+            let Some(record) = copy.store.job(id).await.unwrap() else { continue };
+            let context = format!("job {n} in the copy: {:#?}", record.job);
+            let unknown = check_copied(&record, &self.chaos, &context);
+            *self.counts.entry("e-mails that the original of a copy sent after it was made").or_default() += unknown;
+            let (_, record) = copy.store.cancel_job(id, "ada@example.org").await.unwrap().unwrap();
+            assert!(record.job.phase.is_final(), "nobody is at it; {context}");
+            check_copied(&record, &self.chaos, &context);
+        }
+    }
+}
+
+/// What the copy says of an e-mail that was accepted, by the copy or by the original since: never that it was not sent.
+fn check_copied(record: &Record, chaos: &Chaos, context: &str) -> usize {
+    let job = &record.job;
+    let sent = |number: &u32| chaos.accepted(&record.message_ids[number]) > 0;
+    let sent: Vec<_> = job.emails().filter(|email| sent(&email.number)).collect();
+    for email in &sent {
+        assert!(matches!(email.outcome, Outcome::Done | Outcome::Unconfirmed), "{email:?}; {context}");
+    }
+    let said = headline(job);
+    let denies = ["or sent", "not sent", "not started"].iter().any(|part| said.contains(part));
+    assert!(sent.is_empty() || !denies, "\"{said}\"; {context}");
+    sent.iter().filter(|email| email.is_copied()).count()
 }
 
 /// The record, the table of reports and the channel tell the same story.
@@ -387,5 +421,6 @@ async fn thousands_of_jobs_under_random_faults_keep_every_invariant() {
     stop.cancel();
     let looks = watching.await.unwrap();
     let records = run.check().await;
+    run.check_copy().await;
     print(&run, &records, seed, looks, started.elapsed());
 }

@@ -132,7 +132,7 @@ async fn a_task_cancelled_during_its_last_commit_is_completed() {
     is_ack(&cancel.await.unwrap());
     let task = http.end_of_task(&id).await;
     assert_eq!(task["status"], "completed", "{task}");
-    assert_eq!(task["statusMessage"], "Report saved; email accepted by the mail service");
+    assert_eq!(task["statusMessage"], "Report saved; written to the outbox folder, no e-mail was sent");
     tell("during the last commit", &task);
     served.terminate().await;
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use crate::support::{
+    mcp::http::Http,
     program::{Home, Ran, argument},
     smtp_server::{
         Act::{Hang, Hold},
@@ -98,9 +99,67 @@ async fn a_backup_that_is_put_in_its_place_by_hand_waits_as_well() {
     let job = served.job(&token, &id).await;
     assert!(job["set_aside"].is_object(), "{job}");
     let outcomes: Vec<_> = job["effects"].as_array().unwrap().iter().map(|effect| effect["outcome"].clone()).collect();
-    assert_eq!(outcomes, ["done", "unconfirmed", "not_started"]);
+    assert_eq!(outcomes, ["done", "unconfirmed", "unconfirmed"]);
     assert_eq!(smtp.commits(), 1);
     served.terminate().await;
+}
+
+/// Page, lists, API, assistant and command line have one sentence for what a copy cannot know, and a Cancel does not lose it.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_face_of_a_copy_says_what_it_cannot_know() {
+    // In flight when the backup is made; the second one is for a job of the copy's own.
+    let smtp = Server::start_each(vec![Script { rcpt: Hold(b"250 ok\r\n"), ..Script::default() }, Script::default()]);
+    let home = Home::with_smtp(smtp.port).on_file();
+    let token = home.token("ada@example.org").await;
+    let served = home.serve(&[]).await;
+    let flying = served.order(&token, "june", ONE).await;
+    smtp.reached().await;
+    let held = served.order_held(&token, "held", ONE, "approval").await;
+    served.settled(&token, &held, |job| job["hold"].is_object()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("monday.sqlite3");
+    home.run(&["backup", argument(&file)]).await.succeeded();
+    // The original goes on: it sends the one, and the other on somebody's word.
+    smtp.release();
+    assert_eq!(served.end_of(&token, &flying).await["phase"], "finished");
+    served.approve(&token, &held).await;
+    assert_eq!(served.end_of(&token, &held).await["phase"], "finished");
+    served.terminate().await;
+    assert_eq!(smtp.commits(), 2);
+
+    let copy = Home::with_smtp(smtp.port).on_file();
+    copy.run(&["restore", argument(&file)]).await.succeeded();
+    let served = copy.serve(&[]).await;
+    let http = Http::at(&served.url, &token);
+    let said = |text: &str| {
+        let (beginning, end) =
+            ("Report saved; email outcome unconfirmed (restored from a backup of ", "; the original may have sent it since)");
+        assert!(text.starts_with(beginning) && text.ends_with(end), "{text}");
+    };
+    for id in [&flying, &held] {
+        for cancelled in [false, true] {
+            let job = served.job(&token, id).await;
+            let headline = job["headline"].as_str().unwrap().to_owned();
+            said(if cancelled { headline.strip_prefix("Cancelled. ").unwrap_or(&headline) } else { &headline });
+            let email = job["effects"].as_array().unwrap().last().unwrap();
+            assert_eq!((&email["outcome"], &email["outcome_text"]), (&json!("unconfirmed"), &json!("unconfirmed")), "{job}");
+            assert!(email["evidence"].as_str().unwrap().starts_with("restored from a backup of "), "{job}");
+            assert_eq!(served.headline_on_page(&token, id).await, headline);
+            let listed = served.jobs(&token).await;
+            let listed = listed.as_array().unwrap().iter().find(|job| job["id"] == id.as_str()).unwrap();
+            assert_eq!(listed["headline"], headline);
+            let status = http.tool("get_report_status", &json!({"job_id": id})).await;
+            assert_eq!(status["structuredContent"]["headline"], headline);
+            // The first one cancels, the second one repeats it.
+            let ran = copy.run(&["cancel", id]).await;
+            assert!(
+                ran.succeeded().contains("Cancelled. Report saved; email outcome unconfirmed (restored from a backup of "),
+                "{ran:?}"
+            );
+        }
+    }
+    served.terminate().await;
+    assert_eq!(smtp.commits(), 2);
 }
 
 /// A copy of the files of a stopped server has no mark, and is one all the same once it is restored.

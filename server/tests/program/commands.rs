@@ -23,7 +23,10 @@ async fn a_report_that_finishes_exits_with_0() {
     let home = Home::new();
     let ran = report(&home, &["bert@example.org", "--title", "Minutes"]).await;
     let printed = ran.succeeded();
-    assert!(printed.starts_with("Report saved; email accepted by the mail service\nDocuments: 2 read\n"), "{printed}");
+    assert!(
+        printed.starts_with("Report saved; written to the outbox folder, no e-mail was sent\nDocuments: 2 read\n"),
+        "{printed}"
+    );
     assert!(printed.contains("Report: http://127.0.0.1:3000/reports/"), "{printed}");
     assert_eq!(home.messages(), 2);
 }
@@ -45,7 +48,7 @@ async fn the_job_is_told_as_json_and_a_key_finds_it_again() {
     assert_eq!(again.json()["id"], job["id"]);
     assert_eq!(home.messages(), 1);
     let late = home.run(&["cancel", job["id"].as_str().unwrap()]).await;
-    assert_eq!(late.succeeded(), "The cancel came too late. Report saved; email accepted by the mail service\n");
+    assert_eq!(late.succeeded(), "The cancel came too late. Report saved; written to the outbox folder, no e-mail was sent\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

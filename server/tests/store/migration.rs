@@ -215,6 +215,7 @@ async fn an_old_database_gets_the_schema_of_a_new_one() {
         "attempts_stay",
         "decisions_never_change",
         "decisions_stay",
+        "effects_contradiction_stays",
         "effects_done_stay",
         "effects_intent_stays",
         "effects_stay",

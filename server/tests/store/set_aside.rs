@@ -1,6 +1,6 @@
 //! Copies of the database that took its place: what was open in them waits for a person, whatever the time and whoever works.
 
-use app::contract::{CancelAnswer, NotDone, Outcome, Phase, StepKind, StepState, Verdict, headline};
+use app::contract::{CancelAnswer, Job, NotDone, Outcome, Phase, StepKind, StepState, Unconfirmed, Verdict, headline};
 use chrono::TimeDelta;
 use server::{
     id::{JobId, RequestKey},
@@ -9,11 +9,13 @@ use server::{
 };
 
 use crate::support::{
-    ended::unanswered,
+    ended::{accepted, unanswered},
     instance::{Instance, LEASE, refusal, terms},
 };
 
 const TWO: &[&str] = &["anna@example.org", "bert@example.org"];
+const UNKNOWN: &str =
+    "Report saved; email outcome unconfirmed (restored from a backup of 1 July, 10:00; the original may have sent it since)";
 const DEAD: &str = "nothing goes on by itself";
 
 /// A job that is held before its e-mail.
@@ -40,6 +42,7 @@ async fn mailing(instance: &Instance) -> Claim {
 async fn every_job_that_had_not_ended_waits_for_a_person() {
     let original = Instance::new().await;
     let ended = original.ended(&[("anna@example.org", unanswered())]).await;
+    let proved = original.ended(&[("anna@example.org", accepted())]).await;
     let running = original.job_at(StepKind::Summarize, TWO).await.id;
     let countdown = held(&original, Hold::Countdown(30)).await;
     let queued = original.job(TWO).await;
@@ -60,7 +63,11 @@ async fn every_job_that_had_not_ended_waits_for_a_person() {
     assert!(copy.record(countdown).await.job.is_held());
     let before = original.record(ended).await;
     let after = copy.record(ended).await;
-    assert_eq!((after.row.version, after.job, after.row.set_aside_at), (before.row.version, before.job, None));
+    assert_eq!((after.row.version, after.row.set_aside_at), (before.row.version, None));
+    assert_eq!(headline(&after.job), UNKNOWN, "it may have been settled since");
+    assert_eq!(Job { copied: None, ..after.job }, before.job);
+    let (before, after) = (original.record(proved).await, copy.record(proved).await);
+    assert_eq!((after.row.version, after.job, after.row.restored_at), (before.row.version, before.job, None));
 
     // What is ordered in the copy is its own, and so is what it does later.
     let new = copy.job(TWO).await;
@@ -81,7 +88,7 @@ async fn what_a_worker_had_open_is_accounted_for_without_saying_that_it_died() {
         emails,
         [
             (Outcome::Unconfirmed, None, "this copy was made after the message may have been handed over".into()),
-            (Outcome::NotDone, Some(NotDone::Unreached), "this copy was made before the message was handed over".into()),
+            (Outcome::Unconfirmed, None, "restored from a backup of 1 July, 10:00; the original may have sent it since".into()),
         ]
     );
     assert_eq!((job.phase, job.lost_claims, job.step(StepKind::Email).unwrap().state), (Phase::Running, 0, StepState::Pending));
@@ -102,7 +109,7 @@ async fn what_was_stopping_ends() {
     assert_eq!(original.record(claim.id).await.job.phase, Phase::Stopping);
     let copy = original.restored().await;
     let record = copy.record(claim.id).await;
-    assert_eq!(headline(&record.job), "Cancelled. Report saved; email outcome unconfirmed");
+    assert_eq!(headline(&record.job), format!("Cancelled. {UNKNOWN}"));
     assert_eq!(record.row.set_aside_at, None, "nothing is left to decide");
 }
 
@@ -155,6 +162,77 @@ async fn a_cancel_ends_it_at_once() {
         assert!(record.row.set_aside_at.is_some(), "what the original has done stays unknown");
         refusal(copy.store.go_on(id, "ada@example.org", "why").await);
     }
+}
+
+/// A job whose first e-mail is in doubt, the second in flight, the third waits for another attempt, and the fourth is not begun.
+async fn in_every_state(instance: &Instance) -> JobId {
+    let four = &["doubt@example.org", "flight@example.org", "later@example.org", "waits@example.org"];
+    let claim = instance.job_at(StepKind::Email, four).await;
+    let id = claim.id;
+    instance.hand_over(id, 1, 2).await;
+    for number in [3, 4] {
+        instance.change(id, |job| job.begin_effect(1, number)).await.unwrap();
+    }
+    let later = Verdict::NotDone(NotDone::Unreached, "451 later".into());
+    instance.change(id, |job| job.settle(1, 4, later)).await.unwrap();
+    id
+}
+
+async fn attempts(instance: &Instance, id: JobId, number: u32) -> Vec<Outcome> {
+    let effect = instance.store.effect(id, number).await.unwrap().unwrap();
+    effect.attempts.into_iter().map(|attempt| attempt.outcome).collect()
+}
+
+#[tokio::test]
+async fn what_may_begin_is_unconfirmed_until_a_person_says_go_on_and_again_where_it_never_begins() {
+    use Outcome::{NotDone, Unconfirmed};
+    let original = Instance::new().await;
+    let id = in_every_state(&original).await;
+    let copy = original.restored().await;
+    let record = copy.record(id).await;
+    assert_eq!(headline(&record.job), UNKNOWN);
+    assert!(record.job.emails().all(|email| email.outcome == Unconfirmed));
+    let shown =
+        [attempts(&copy, id, 2).await, attempts(&copy, id, 3).await, attempts(&copy, id, 4).await, attempts(&copy, id, 5).await];
+    // An attempt that is known to have ended stays what it was.
+    assert_eq!(shown, [vec![Unconfirmed], vec![Unconfirmed], vec![NotDone], vec![]]);
+
+    copy.store.go_on(id, "ada@example.org", "Nobody has it.").await.unwrap().unwrap();
+    let outcomes: Vec<_> = copy.record(id).await.job.emails().map(|email| email.outcome).collect();
+    assert_eq!(outcomes, [Unconfirmed, NotDone, NotDone, Outcome::NotStarted]);
+    assert_eq!(attempts(&copy, id, 3).await, [NotDone]);
+    let history = copy.history(id).await;
+    assert!(!history.iter().any(|entry| entry.contains("not started")), "{history:#?}");
+    let claim = copy.claim("worker-2").await.unwrap();
+    copy.hand_over(id, claim.epoch, 3).await;
+    copy.change(id, |job| job.settle(claim.epoch, 3, accepted())).await.unwrap();
+    assert_eq!(attempts(&copy, id, 3).await, [NotDone, Outcome::Done]);
+    copy.store.cancel_job(id, "ada@example.org").await.unwrap();
+    copy.change(id, |job| job.account(claim.epoch)).await.unwrap();
+    let record = copy.record(id).await;
+    assert_eq!(headline(&record.job), format!("Cancelled. {UNKNOWN}"));
+    let why: Vec<_> = record.job.emails().map(|email| email.unconfirmed).collect();
+    let copied = Some(self::Unconfirmed::Copied);
+    assert_eq!(why, [Some(self::Unconfirmed::Unattended), None, copied, copied]);
+}
+
+#[tokio::test]
+async fn proof_and_people_settle_what_is_unconfirmed_in_a_copy() {
+    let original = Instance::new().await;
+    let id = in_every_state(&original).await;
+    let copy = original.restored().await;
+    assert!(copy.store.settle_by_channel(id, 5, accepted()).await.unwrap());
+    assert!(copy.store.settle_by_channel(id, 4, accepted()).await.unwrap());
+    copy.store.settle_by_person(id, 3, false, "admin@example.org", "The log has nothing.").await.unwrap().unwrap();
+    copy.store.settle_by_person(id, 2, true, "admin@example.org", "It is in the log.").await.unwrap().unwrap();
+    let record = copy.record(id).await;
+    let outcomes: Vec<_> = record.job.emails().map(|email| email.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Done, Outcome::NotDone, Outcome::Done, Outcome::Done]);
+    assert_eq!(attempts(&copy, id, 4).await, [Outcome::NotDone], "it was another attempt, of the original");
+    copy.store.cancel_job(id, "ada@example.org").await.unwrap();
+    let job = copy.record(id).await.job;
+    // Every e-mail was settled, so the cancel prevented nothing.
+    assert_eq!(headline(&job), "The cancel came too late. Report saved; email accepted for 3 of 4");
 }
 
 #[tokio::test]

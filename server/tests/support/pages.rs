@@ -91,6 +91,14 @@ impl Pages {
         jobs["jobs"][0]["id"].as_str().map(str::to_owned)
     }
 
+    /// What the API says of all jobs of the token's owner.
+    pub async fn jobs(&self, token: &str) -> Value {
+        let request = self.client.get(format!("{}/api/v1/jobs", self.url));
+        let (status, jobs) = self.ask(request, token, "", String::new()).await;
+        assert_eq!(status, 200, "{jobs}");
+        jobs["jobs"].clone()
+    }
+
     /// Asks for a page or for something of the API; it must be there.
     pub async fn get(&self, token: &str, path: &str) {
         let request = self.client.get(format!("{}{path}", self.url)).bearer_auth(token).timeout(PATIENCE);

@@ -14,10 +14,14 @@ pub fn check_sentence(sentence: &str, job: &Job, reports: usize, accepted: usize
     if unconfirmed {
         return;
     }
-    if sentence.contains("email accepted by the mail service") {
+    if sentence.contains("email accepted by the mail service")
+        || sentence.contains("written to the outbox folder, no e-mail was sent")
+    {
         assert_eq!(accepted, total, "{context}");
     } else if let Some((_, count)) = sentence.split_once("email accepted for ") {
         assert_eq!(count, format!("{accepted} of {total}"), "{context}");
+    } else if let Some((_, count)) = sentence.split_once("written to the outbox folder for ") {
+        assert_eq!(count, format!("{accepted} of {total}, no e-mail was sent"), "{context}");
     } else if let Some((_, count)) = sentence.split_once("email refused for ") {
         assert_eq!(count, format!("{} of {total}", total - accepted), "{context}");
     } else {

@@ -23,7 +23,7 @@ use world::{Configuration, World};
 
 /// What is explored. One more claim or attempt repeats what these have shown; fewer recipients leave room for more of them. A
 /// hold takes a claim of its own, and what follows it is what follows a save, so the largest job is explored with one. Jobs that only mail differ in their steps.
-const CONFIGURATIONS: [Configuration; 9] = [
+const CONFIGURATIONS: [Configuration; 12] = [
     Configuration { hold: true, claims: 3, retries: 1, ..report(3) },
     report(3),
     Configuration { hold: true, claims: 3, retries: 1, ..report(2) },
@@ -33,11 +33,14 @@ const CONFIGURATIONS: [Configuration; 9] = [
     Configuration { hold: true, claims: 4, retries: 2, ..report(1) },
     Configuration { claims: 3, retries: 1, people: true, ..report(1) },
     Configuration { kind: JobKind::SecondCopy, claims: 4, retries: 2, people: true, ..report(1) },
+    Configuration { hold: true, copy: true, ..report(1) },
+    Configuration { kind: JobKind::Correction, claims: 1, copy: true, ..report(2) },
+    Configuration { kind: JobKind::SecondCopy, retries: 1, people: true, copy: true, ..report(1) },
 ];
 
 /// A report for so many recipients, without anything that makes it long.
 const fn report(recipients: u32) -> Configuration {
-    Configuration { kind: JobKind::Report, recipients, hold: false, claims: 2, retries: 0, people: false }
+    Configuration { kind: JobKind::Report, recipients, hold: false, claims: 2, retries: 0, people: false, copy: false }
 }
 
 /// A search that meets more worlds than this is given up: the machine's memory has an end, and the bounds above need a look.

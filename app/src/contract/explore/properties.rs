@@ -5,7 +5,7 @@
 
 use super::{assert_proved, world::World};
 use crate::contract::{
-    CancelAnswer, Effect, EffectKind, Job, NotDone, Outcome, Phase, Step, StepKind, StepState, Verdict, headline,
+    CancelAnswer, Effect, EffectKind, Job, NotDone, Outcome, Phase, Step, StepKind, StepState, Verdict, contradiction, headline,
 };
 
 /// A named rule.
@@ -73,7 +73,8 @@ properties! {
         before.job.phase.is_final().then(|| apart_from_evidence(&before.job) == apart_from_evidence(&after.job))
     });
     invariant_05_at_most_one_accepted_email_per_recipient_and_message: State(|world| {
-        Some(world.accepted.iter().all(|accepted| *accepted <= 1))
+        // A person who lets a copy go on takes a duplicate upon themselves.
+        (!world.resumed).then(|| world.accepted.iter().all(|accepted| *accepted <= 1))
     });
     invariant_06_done_always_has_evidence: Transition(|before, after| {
         // Where it becomes done: the world before has lost the words of its evidence.
@@ -128,10 +129,12 @@ properties! {
     });
     invariant_12_every_effect_seen_outside_has_an_intent_committed_before_it: State(|world| {
         let intended = |n| world.job.effect(n).is_some_and(|effect| effect.attempts > 0);
-        let at_it = world.workers.iter().all(|worker| worker.effect == 0 || intended(worker.effect));
+        let at_it = world.workers.iter().all(|worker| worker.effect == 0 || worker.on_original || intended(worker.effect));
         let mut accepted = world.job.emails().filter(|email| world.accepted(email.number) > 0);
         let doubtful = accepted.all(|email| {
-            matches!(email.outcome, Outcome::InDoubt | Outcome::Done | Outcome::Unconfirmed) || world.is_by_person(email.number)
+            matches!(email.outcome, Outcome::InDoubt | Outcome::Done | Outcome::Unconfirmed)
+                || world.is_by_person(email.number)
+                || world.resumed
         });
         Some(at_it && doubtful)
     });
@@ -143,7 +146,7 @@ properties! {
     evidence_is_never_wrong: State(|world| {
         // A person may be wrong, and the record says that it was a person.
         let truth = |effect: &Effect| match effect.outcome {
-            _ if world.is_by_person(effect.number) => true,
+            _ if world.is_by_person(effect.number) || world.resumed => true,
             Outcome::Done => world.accepted(effect.number) == 1,
             Outcome::NotDone | Outcome::NotStarted | Outcome::InFlight => world.accepted(effect.number) == 0,
             Outcome::InDoubt | Outcome::Unconfirmed => true,
@@ -152,7 +155,7 @@ properties! {
     });
     evidence_is_never_taken_back: Transition(|before, after| {
         let done = |effect: &&Effect| effect.outcome == Outcome::Done;
-        let stays = |effect: &Effect| after.job.effect(effect.number).is_some_and(|later| later == effect);
+        let stays = |effect: &Effect| after.job.effect(effect.number).is_some_and(|later| is_the_same(effect, later));
         before.job.effects.iter().any(|effect| done(&effect)).then(|| before.job.effects.iter().filter(done).all(stays))
     });
     not_done_says_why: State(|world| {
@@ -161,15 +164,17 @@ properties! {
     no_email_comes_after_the_end_unless_the_screen_said_that_it_could: Transition(|before, after| {
         // A person who says what became of it while it may still arrive takes that upon themselves.
         let comes = |email: &&Effect| after.accepted(email.number) > before.accepted(email.number);
-        let email = before.job.emails().find(comes).filter(|email| !before.is_by_person(email.number))?;
+        let email = before.job.emails().find(comes).filter(|email| !before.is_by_person(email.number) && !before.resumed)?;
         before.job.phase.is_final().then(|| email.outcome == Outcome::Unconfirmed && headline(&before.job).contains("unconfirmed"))
     });
     no_screen_denies_what_happened: State(|world| {
         let job = &world.job;
-        job.phase.is_final().then(|| {
+        // In a copy also while it waits for a person.
+        (job.phase.is_final() || world.original.is_some()).then(|| {
             let said = headline(job);
-            let proved = |email: &Effect| world.accepted(email.number) > 0 && !world.is_by_person(email.number);
-            let (saved, sent) = (world.reports > 0, job.emails().any(proved));
+            let proved = |email: &Effect| world.accepted(email.number) > 0 && !world.is_by_person(email.number) && !world.resumed;
+            let by_original = !world.resumed && world.original.as_ref().is_some_and(Job::report_saved);
+            let (saved, sent) = (world.reports > 0 || by_original, job.emails().any(proved));
             let denies_a_report = said.contains("Nothing was saved");
             let denies_a_message = ["or sent", "not started", "not sent"].iter().any(|part| said.contains(part));
             !(saved && denies_a_report || sent && denies_a_message)
@@ -183,7 +188,7 @@ properties! {
         before.job.cancel_requested.then_some(after.job.cancel_requested)
     });
     a_cancel_in_a_hold_is_always_clean: State(|world| {
-        world.job.is_held().then(|| {
+        (world.job.is_held() && world.original.is_none()).then(|| {
             let mut job = world.job.clone();
             let accepted = job.cancel() == CancelAnswer::Accepted;
             accepted && headline(&job) == "Cancelled. Report saved; email not started"
@@ -199,7 +204,7 @@ properties! {
     });
     what_a_person_settled_is_never_sent_again: Transition(|before, after| {
         let settled = |effect: &&Effect| before.is_by_person(effect.number);
-        let stays = |effect: &Effect| after.job.effect(effect.number).is_some_and(|later| later == effect);
+        let stays = |effect: &Effect| after.job.effect(effect.number).is_some_and(|later| is_the_same(effect, later));
         before.by_person.contains(&true).then(|| before.job.effects.iter().filter(settled).all(stays))
     });
     a_report_is_withdrawn_only_once_and_after_the_end: State(|world| {
@@ -223,17 +228,17 @@ properties! {
             done && now == later
         })
     });
-    a_copy_is_accounted_for_as_if_the_lease_had_expired: State(|world| {
-        world.job.leased.then(|| {
-            // Only the words differ, and what is counted: no worker died.
-            let (mut copy, mut later) = (world.job.clone(), Job { lost_claims: 0, ..world.job.clone() });
-            let same = copy.recover_copy() == later.recover();
-            later.lost_claims = 0;
-            for job in [&mut copy, &mut later] {
-                job.effects.iter_mut().for_each(|effect| effect.evidence = None);
-            }
-            same && copy == later
-        })
+    both_are_said_where_evidence_contradicts_a_person: State(|world| {
+        let job = &world.job;
+        let mut contradicted = job.emails().filter(|email| email.contradiction.is_some());
+        let both = contradicted.next().map(|email| contradiction(email.outcome, email.via))?;
+        job.phase.is_final().then(|| headline(job).contains(both) && !headline(job).contains("not sent"))
+    });
+    a_copy_proves_nothing_by_absence: State(|world| {
+        let mut copy = world.job.clone();
+        copy.recover_copy("a backup");
+        let proved = |email: &Effect| email.is_settled() && !email.outcome.is_open();
+        (!copy.phase.is_final()).then(|| !copy.leased && copy.lost_claims <= world.job.lost_claims && copy.emails().all(proved))
     });
     every_job_can_end: State(|world| {
         // Its worker is never heard of again, nor is any other.
@@ -248,10 +253,17 @@ properties! {
 }
 
 /// A job without what is known about its effects, and without those that people bring about after its end.
-fn apart_from_evidence(job: &Job) -> Job {
+fn apart_from_evidence(job: &Job) -> (Job, Vec<(u32, EffectKind, u32, u32)>) {
     let own = |effect: &&Effect| !matches!(effect.kind, EffectKind::Withdrawal | EffectKind::Deletion);
-    let intent = |effect: &Effect| Effect { outcome: Outcome::NotStarted, not_done: None, evidence: None, ..effect.clone() };
-    Job { effects: job.effects.iter().filter(own).map(intent).collect(), ..job.clone() }
+    let intent = |effect: &Effect| (effect.number, effect.kind, effect.attempts, effect.epoch);
+    let intents = job.effects.iter().filter(own).map(intent).collect();
+    // What is not known in a copy is no part of the phase.
+    (Job { effects: Vec::new(), copied: None, ..job.clone() }, intents)
+}
+
+/// Whether an effect is as it was, but for what contradicts a person's word.
+fn is_the_same(before: &Effect, after: &Effect) -> bool {
+    *after == Effect { contradiction: after.contradiction.clone(), ..before.clone() }
 }
 
 /// Lets a worker with this claim try everything.

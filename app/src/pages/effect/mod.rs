@@ -31,7 +31,8 @@ pub fn OneEffect() -> impl IntoView {
 /// The effect and its proof.
 #[component]
 fn Account(effect: EffectView, said: Option<Said>) -> impl IntoView {
-    let EffectView { row, facts, attempts, history, siblings_path, looks, plan, decisions, second_copy } = effect;
+    let EffectView { row, meaning, warning, facts, attempts, history, siblings_path, looks, plan, decisions, second_copy } =
+        effect;
     let unsettled = (row.kind == EffectKind::Email && row.outcome == Outcome::Unconfirmed).then(|| row.clone());
     let job = row.job.clone();
     view! {
@@ -55,7 +56,7 @@ fn Account(effect: EffectView, said: Option<Said>) -> impl IntoView {
                         <p class="soft">"Since " <Time at=row.at /></p>
                     </div>
                 </section>
-                {unsettled.map(|row| view! { <Settle row /> })}
+                {unsettled.map(|row| view! { <Settle row meaning warning /> })}
                 {second_copy.map(|offer| view! { <SendAgain action=offer.action(&job) offer /> })}
                 <Looks looks plan />
                 <Decisions decisions />

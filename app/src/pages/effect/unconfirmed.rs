@@ -8,7 +8,13 @@ use leptos::prelude::*;
 
 /// What is to be found out, and the form that settles it.
 #[component]
-pub fn Settle(row: EffectRow) -> impl IntoView {
+pub fn Settle(
+    row: EffectRow,
+    /// What it means that it is unconfirmed.
+    meaning: Option<String>,
+    /// What to know before saying anything.
+    warning: Option<String>,
+) -> impl IntoView {
     let act = Act {
         title: "What became of it?".into(),
         action: format!("{}/decision", row.path),
@@ -24,9 +30,15 @@ pub fn Settle(row: EffectRow) -> impl IntoView {
         <section class="flow" aria-labelledby="settle">
             <h2 id="settle">"What became of it?"</h2>
             <div class="flow tight column">
-                <p>
-                    "Unconfirmed means that the whole message was handed over and no answer came: the mail service may have accepted it, or not."
-                </p>
+                {meaning.map(|text| view! { <p>{text}</p> })}
+                {warning
+                    .map(|text| {
+                        view! {
+                            <p>
+                                <strong>{text}</strong>
+                            </p>
+                        }
+                    })}
                 <p>
                     "To find out, search the mail server's log for the Message-ID"
                     {row

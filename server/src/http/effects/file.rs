@@ -19,7 +19,7 @@ pub enum Format {
 }
 
 /// The columns of the CSV file and the names in the JSON file.
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 17] = [
     "job",
     "number",
     "kind",
@@ -35,6 +35,8 @@ const COLUMNS: [&str; 15] = [
     "month",
     "person",
     "path",
+    "via",
+    "contradiction",
 ];
 
 /// One effect. The names and their order are those of [`COLUMNS`].
@@ -55,6 +57,8 @@ struct Row<'a> {
     month: String,
     person: Cow<'a, str>,
     path: String,
+    via: &'static str,
+    contradiction: Option<Cow<'a, str>>,
 }
 
 impl<'a> Row<'a> {
@@ -76,6 +80,8 @@ impl<'a> Row<'a> {
             month: entry.month.to_string(),
             person: text(&entry.owner_email),
             path: effect_path(&entry.job_id.to_string(), entry.number),
+            via: entry.via.name(),
+            contradiction: entry.contradiction.as_deref().map(text),
         }
     }
 }
@@ -152,7 +158,7 @@ impl Format {
 mod tests {
     use super::*;
     use crate::id::JobId;
-    use app::contract::{EffectKind, JobKind, Outcome};
+    use app::contract::{EffectKind, JobKind, Outcome, Via};
 
     fn entry(evidence: &str) -> EffectEntry {
         EffectEntry {
@@ -161,8 +167,11 @@ mod tests {
             kind: EffectKind::Email,
             outcome: Outcome::NotDone,
             not_done: Some(NotDone::Refused),
+            unconfirmed: None,
             attempts: 1,
+            via: Via::MailService,
             evidence: Some(evidence.into()),
+            contradiction: None,
             target: "+anna@example.org".into(),
             message_id: Some("<ab@example.org>".into()),
             created_at: "2026-07-01T08:00:00Z".parse().unwrap(),
@@ -220,6 +229,8 @@ mod tests {
                 "2026-06",
                 "ada@example.org",
                 "/admin/effects/00000000-0000-0000-0000-000000000000/2",
+                "mail_service",
+                "",
             ]
         );
     }
