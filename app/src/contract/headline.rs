@@ -169,6 +169,14 @@ fn said(job: &Job) -> String {
         (JobKind::Report, emails) if !job.report_saved() && emails.unconfirmed > 0 => {
             format!("Report and email outcome unconfirmed{}", emails.since("saved and sent"))
         }
+        // Proof that was found of what the original did, after a copy that has no report.
+        (JobKind::Report, emails) if !job.report_saved() && emails.handed_over > 0 => {
+            format!(
+                "Report saved by the original only; email accepted for {} of {}",
+                emails.accepted + emails.written,
+                emails.total
+            )
+        }
         (JobKind::Report, _) if !job.report_saved() => "Nothing was saved or sent".into(),
         (_, emails) => emails.ending(phase),
     };
@@ -179,6 +187,8 @@ fn said(job: &Job) -> String {
             StepKind::Collect => "Collecting documents".into(),
             StepKind::Summarize => "Summarizing".into(),
             StepKind::Save => "Saving the report".into(),
+            // In a copy the original may have sent it.
+            StepKind::Hold if job.emails().any(is_handed_over) => ending(job.phase),
             StepKind::Hold => "Report saved; email not sent yet".into(),
             StepKind::Email => {
                 let emails = Emails::of(job);
