@@ -147,6 +147,26 @@ fn what_is_proved_stays_so_in_a_copy() {
     assert_eq!(headline(&job), "Report saved; email accepted by the mail service");
 }
 
+/// A look may find what the original has sent, before and after anybody decides about the copy.
+#[test]
+fn what_is_found_of_the_original_is_not_denied() {
+    let mut held = Job::create(1, true);
+    let epoch = held.claim().unwrap();
+    for kind in [StepKind::Collect, StepKind::Summarize, StepKind::Save] {
+        held.complete_step(epoch, kind).unwrap();
+    }
+    for (mut job, said) in [
+        (held, "Report saved; email accepted for 1 of 1"),
+        (Job::create(1, false), "Report saved by the original only; email accepted for 1 of 1"),
+    ] {
+        job.recover_copy(BACKUP);
+        job.reconcile(2, accepted()).unwrap();
+        assert!(!headline(&job).contains("not sent"), "{}", headline(&job));
+        job.cancel();
+        assert!(headline(&job).ends_with(said), "{}", headline(&job));
+    }
+}
+
 /// The original meets the same cancel before its point of no return.
 #[test]
 fn a_cancel_from_before_the_copy_still_proves_what_did_not_start() {

@@ -33,9 +33,9 @@ const CONFIGURATIONS: [Configuration; 12] = [
     Configuration { hold: true, claims: 4, retries: 2, ..report(1) },
     Configuration { claims: 3, retries: 1, people: true, ..report(1) },
     Configuration { kind: JobKind::SecondCopy, claims: 4, retries: 2, people: true, ..report(1) },
-    Configuration { hold: true, copy: true, ..report(1) },
+    Configuration { claims: 1, copy: true, ..report(1) },
     Configuration { kind: JobKind::Correction, claims: 1, copy: true, ..report(2) },
-    Configuration { kind: JobKind::SecondCopy, retries: 1, people: true, copy: true, ..report(1) },
+    Configuration { kind: JobKind::SecondCopy, claims: 1, people: true, copy: true, ..report(1) },
 ];
 
 /// A report for so many recipients, without anything that makes it long.

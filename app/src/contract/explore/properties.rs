@@ -78,7 +78,8 @@ properties! {
     });
     invariant_06_done_always_has_evidence: Transition(|before, after| {
         // Where it becomes done: the world before has lost the words of its evidence.
-        let becomes_done = |effect: &&Effect| effect.outcome == Outcome::Done && before.job.effect(effect.number) != Some(effect);
+        let was_done = |n| before.job.effect(n).is_some_and(|earlier| earlier.outcome == Outcome::Done);
+        let becomes_done = |effect: &&Effect| effect.outcome == Outcome::Done && !was_done(effect.number);
         let mut done = after.job.effects.iter().filter(becomes_done).peekable();
         done.peek().is_some().then(|| done.all(|effect| effect.evidence.as_deref().is_some_and(|text| !text.is_empty())))
     });
