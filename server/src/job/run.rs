@@ -284,28 +284,35 @@ fn is_written(effect: &Effect, verdict: &Verdict) -> bool {
 }
 
 /// The work on a claim, on a thread of its own: whatever never gives way there keeps neither its watcher nor anybody else from
-/// running. Dropping this drops the work when it rests next.
+/// running. Dropping this drops the work when it rests next, and so does the end of its worker.
 struct OnThread {
     ended: JoinHandle<()>,
     drops: DropGuard,
 }
 
 impl OnThread {
-    fn begin(work: Work) -> Self {
-        let (dropped, runtime) = (CancellationToken::new(), Handle::current());
+    fn begin(work: Work, worker: &CancellationToken) -> Self {
+        let (dropped, runtime) = (worker.child_token(), Handle::current());
         let drops = dropped.clone().drop_guard();
         let run = dropped.run_until_cancelled_owned(Box::pin(run_to_the_end(work)));
         Self { ended: spawn_blocking(move || runtime.block_on(run).unwrap_or_default()), drops }
     }
 
-    /// Leaves it to itself.
+    /// Leaves it to itself as long as its worker lives.
     fn leave(self) {
         self.drops.disarm();
     }
 }
 
-/// Runs a claimed job until it has ended, or until it is handed back or let go.
-pub async fn run_claim(services: Arc<Services>, claim: Claim, lease: TimeDelta, halt: Halt, pulse: Pulse) {
+/// Runs a claimed job until it has ended, or until it is handed back or let go. `worker` fires when the worker is no more.
+pub async fn run_claim(
+    services: Arc<Services>,
+    claim: Claim,
+    lease: TimeDelta,
+    halt: Halt,
+    pulse: Pulse,
+    worker: &CancellationToken,
+) {
     let id = claim.id;
     let done = CancellationToken::new();
     // Also when this task panics or is dropped: a watcher left behind would keep the lease alive for ever, and nobody could
@@ -313,7 +320,7 @@ pub async fn run_claim(services: Arc<Services>, claim: Claim, lease: TimeDelta, 
     let _ends_the_watcher = done.clone().drop_guard();
     let watching = watch(services.store.clone(), claim.clone(), lease, halt.clone(), pulse.clone(), done.clone());
     let mut watcher = tokio::spawn(watching);
-    let mut work = OnThread::begin(Work::new(services, claim, halt, pulse));
+    let mut work = OnThread::begin(Work::new(services, claim, halt, pulse), worker);
     tokio::select! {
         biased;
         ended = &mut work.ended => if let Err(error) = ended && error.is_panic() {

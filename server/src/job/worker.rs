@@ -112,7 +112,9 @@ impl Worker {
     /// Works until `shutdown`, then hands back what it has and waits until that is written. What does not come to its end within
     /// the grace and [`LAST`] is left to the expiry of its lease.
     pub async fn run(self, shutdown: CancellationToken) {
-        let give_up = CancellationToken::new();
+        let (give_up, over) = (CancellationToken::new(), CancellationToken::new());
+        // Also when this is dropped: nothing that was let go may outlive its worker.
+        let _ends_what_was_let_go = over.clone().drop_guard();
         let mut jobs = JoinSet::new();
         let running = Running::default();
         let reconciling = AbortOnDropHandle::new(tokio::spawn(reconcile::run(self.services.clone(), shutdown.clone())));
@@ -129,7 +131,7 @@ impl Worker {
             }
             // What was announced before is found by the look for work.
             bus = bus.resubscribe();
-            if let Err(error) = self.take_work(announced.take(), &mut jobs, &running, &shutdown, &give_up).await {
+            if let Err(error) = self.take_work(announced.take(), &mut jobs, &running, [&shutdown, &give_up, &over]).await {
                 complain("looking for work failed; trying again soon", &error);
             }
             tokio::select! {
@@ -203,8 +205,7 @@ impl Worker {
         mut announced: Option<JobChanged>,
         jobs: &mut JoinSet<()>,
         running: &Running,
-        shutdown: &CancellationToken,
-        give_up: &CancellationToken,
+        [shutdown, give_up, over]: [&CancellationToken; 3],
     ) -> Result<(), StoreError> {
         let store = &self.services.store;
         let WorkerOptions { lease, per_person, only, silence, .. } = self.options;
@@ -220,9 +221,9 @@ impl Worker {
             let Some(claim) = claim else { break };
             let halt = Halt { stop: CancellationToken::new(), shutdown: shutdown.clone(), give_up: give_up.clone() };
             let (services, mark) = (self.services.clone(), running.enter(claim.id));
-            let pulse = Pulse::new(silence);
+            let (pulse, over) = (Pulse::new(silence), over.clone());
             jobs.spawn(async move {
-                run_claim(services, claim, lease, halt, pulse).await;
+                run_claim(services, claim, lease, halt, pulse, &over).await;
                 drop(mark);
             });
         }
