@@ -109,7 +109,8 @@ impl Line {
     }
 
     /// Calls `woken` whenever the person comes back to the page, for as long as the calling part of it stands.
-    pub fn on_waking(woken: Rc<dyn Fn()>) {
+    pub fn on_waking(woken: impl Fn() + 'static) {
+        let woken = Rc::new(woken);
         let awake = ["focus", "online", "visibilitychange"].map(|event| {
             let woken = woken.clone();
             window_event_listener_untyped(event, move |_| woken())

@@ -10,7 +10,7 @@ use crate::{
 };
 use leptos::{prelude::*, task::spawn_local};
 use serde::Deserialize;
-use std::{pin::Pin, rc::Rc, sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 /// The shortest time between two reads of the same part, however much happens.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -85,10 +85,10 @@ impl News {
             if self.heard.get_untracked() {
                 self.read(part);
             }
-            Line::on_waking(Rc::new(move || {
+            Line::on_waking(move || {
                 self.line.wake();
                 self.read(part);
-            }));
+            });
             on_cleanup(move || self.leave());
         });
         Effect::new(move |before: Option<()>| {

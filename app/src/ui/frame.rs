@@ -85,7 +85,9 @@ where
 /// The masthead of the account's pages as HTML, for those among them that only the server makes.
 #[cfg(feature = "ssr")]
 pub fn account_masthead(viewer: Viewer, unconfirmed: u32) -> String {
-    view! { <Masthead here=Here::Account frame=Some(Frame { viewer, unconfirmed }) /> }.to_html()
+    // The count is a signal, which needs an owner also where nothing will ever change it.
+    let owner = Owner::new_root(None);
+    owner.with(|| view! { <Masthead here=Here::Account frame=Some(Frame { viewer, unconfirmed }) /> }.to_html())
 }
 
 /// How many effects are unconfirmed, for an update.

@@ -25,9 +25,12 @@ struct Samples;
 const PEOPLE: [(&str, Role, &str); 2] =
     [("admin@example.org", Role::Admin, "demo-admin-password"), ("user@example.org", Role::User, "demo-user-password")];
 
+/// Where they are: the month that the form opens on is the last one there.
+const ZONE: chrono_tz::Tz = chrono_tz::Europe::Berlin;
+
 /// Writes the sample documents into the data folder and returns the folders that hold them.
 pub fn documents(data: &Path) -> anyhow::Result<Vec<SourceSetting>> {
-    let today = SystemClock.now().date_naive();
+    let today = SystemClock.now().with_timezone(&ZONE).date_naive();
     let last = month_of(today).and_then(Month::previous).context("the clock shows a year that Recount cannot handle")?;
     let earlier = last.previous().context("the clock shows a year that Recount cannot handle")?;
     let folder = data.join("demo-documents");
@@ -83,7 +86,7 @@ pub async fn people(store: &Store) -> anyhow::Result<()> {
         let email = EmailAddress::parse(email)?;
         if store.user_by_email(&email).await?.is_none() {
             let hash = NewPassword::check(password.to_owned(), &email)?.hash().await?;
-            store.create_user(&email, role, &hash, chrono_tz::Europe::Berlin).await?;
+            store.create_user(&email, role, &hash, ZONE).await?;
         }
     }
     Ok(())

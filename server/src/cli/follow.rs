@@ -106,7 +106,7 @@ pub async fn follow(desk: &Desk, who: &Viewer, id: JobId, terminal: &mut Termina
     bar.enable_steady_tick(Duration::from_millis(120));
     let mut job = Followed { desk, who, id, bar, cancel, seen: None, worker: None, shutdown };
     let mut leave = tokio::select! {
-        () = job.to_its_end() => None,
+        () = job.see_through() => None,
         leave = terminal.asked_to_leave() => Some(leave),
     };
     job.bar.finish_and_clear();
@@ -130,7 +130,7 @@ pub async fn follow(desk: &Desk, who: &Viewer, id: JobId, terminal: &mut Termina
 
 impl Followed<'_> {
     /// Works on the job, shows it, and cancels it once that is asked for.
-    async fn to_its_end(&mut self) {
+    async fn see_through(&mut self) {
         let mut bus = self.desk.store().bus().subscribe();
         let mut is_recorded = false;
         loop {

@@ -23,6 +23,7 @@ use crate::{
 };
 use anyhow::{Context, anyhow, bail};
 use clap::{Parser, Subcommand};
+use say::note;
 use std::{
     fs::{self, DirBuilder, DirEntry},
     io::{self, IsTerminal},
@@ -31,7 +32,6 @@ use std::{
     process::ExitCode,
     sync::Arc,
 };
-use say::note;
 use tracing_subscriber::EnvFilter;
 
 /// Recount: monthly reports that account for themselves.

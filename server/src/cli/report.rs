@@ -74,6 +74,9 @@ impl Report {
     /// Makes the job, works on it, and shows it until it has ended.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let _in_use = InUse::together(&self.data.path)?;
+        if self.resume.is_some() {
+            self.data.has_database()?;
+        }
         let settings = self.data.settings()?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| "http://127.0.0.1:3000".into());
         let mut desk = open_desk(&self.data, settings, &public_url).await?;

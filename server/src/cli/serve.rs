@@ -5,7 +5,7 @@ use crate::{
     descriptors,
     http::{
         AppState, PeopleState,
-        connections::{self, HEAD, Limits},
+        connections::{self, BODY, HEAD, Limits},
         router,
     },
     people::first_admin::FirstAdmin,
@@ -61,6 +61,7 @@ impl Serve {
             total: desk.settings.server.connections.min(descriptors::for_connections(descriptors)).max(1),
             per_address: desk.settings.server.connections_per_address.max(1),
             head: HEAD,
+            body: BODY,
         };
         if self.demo {
             demo::people(&store).await?;

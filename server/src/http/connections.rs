@@ -28,7 +28,7 @@ use std::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    time::sleep,
+    time::{Instant, Sleep, sleep},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt;
@@ -43,14 +43,18 @@ pub struct Limits {
     pub per_address: usize,
     /// From the connection, or from the answer before, to the end of a request's head.
     pub head: Duration,
+    /// The longest silence in the body of a request.
+    pub body: Duration,
 }
 
 /// The usual [`Limits::head`]. A browser's next request may come a while after the last one on the same connection.
 pub const HEAD: Duration = Duration::from_secs(30);
-/// The longest silence in the body of a request.
+/// The usual [`Limits::body`].
 pub const BODY: Duration = Duration::from_secs(30);
 /// The most bytes of a request's head.
 const MAX_HEAD: usize = 64 << 10;
+/// The pause while closed connections end.
+const SOON: Duration = Duration::from_millis(1);
 /// The pause after a connection could not be taken.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -61,8 +65,12 @@ pub async fn serve(listener: TcpListener, app: Router, limits: Limits, shutdown:
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, peer)) => {
+                // Whoever has made room for another is gone soon; until then it still has its descriptor.
+                while tasks.len() > limits.total {
+                    sleep(SOON).await;
+                }
                 if let Some(place) = open.enter(peer.ip()) {
-                    tasks.spawn(talk(stream, app.clone(), place, limits.head, shutdown.clone()));
+                    tasks.spawn(talk(stream, app.clone(), place, limits, shutdown.clone()));
                 } else {
                     tracing::warn!(%peer, "every connection is at work; this one is turned away");
                 }
@@ -86,7 +94,7 @@ fn is_the_clients(error: &io::Error) -> bool {
 }
 
 /// One connection from its first byte to its last.
-async fn talk(stream: TcpStream, app: Router, place: Place, head: Duration, shutdown: CancellationToken) {
+async fn talk(stream: TcpStream, app: Router, place: Place, limits: Limits, shutdown: CancellationToken) {
     let _ = stream.set_nodelay(true);
     let place = Arc::new(place);
     let service = service_fn(|request: Request<Incoming>| {
@@ -94,17 +102,23 @@ async fn talk(stream: TcpStream, app: Router, place: Place, head: Duration, shut
         async move {
             let request = request.map(|body| {
                 place.is_at(if body.is_end_stream() { Stage::Work } else { Stage::Request });
-                Body::new(Watched { body: Body::new(body), place: place.clone(), stage: Stage::Request, next: Stage::Work })
+                Body::new(Watched {
+                    body: Body::new(body),
+                    place: place.clone(),
+                    stage: Stage::Request,
+                    next: Stage::Work,
+                    silence: Some(Silence::of(limits.body)),
+                })
             });
             let response = app.oneshot(request).await?;
             place.is_at(Stage::Answer);
-            let watched = |body| Body::new(Watched { body, place, stage: Stage::Answer, next: Stage::Idle });
+            let watched = |body| Body::new(Watched { body, place, stage: Stage::Answer, next: Stage::Idle, silence: None });
             Ok::<_, Infallible>(response.map(watched))
         }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(head)
+        .header_read_timeout(limits.head)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
@@ -123,8 +137,8 @@ async fn talk(stream: TcpStream, app: Router, place: Place, head: Duration, shut
     }
 }
 
-/// What a connection is at, the least loss first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What a connection is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Nothing, or the head of a request.
     Idle,
@@ -134,6 +148,18 @@ enum Stage {
     Answer,
     /// The request is worked on.
     Work,
+}
+
+impl Stage {
+    /// How much is lost with a connection that is at this, as an order; `None` where nothing may be. Who has not sent a whole
+    /// request loses the least: whoever it is will connect again.
+    fn loss(self) -> Option<u8> {
+        match self {
+            Self::Idle | Self::Request => Some(0),
+            Self::Answer => Some(1),
+            Self::Work => None,
+        }
+    }
 }
 
 /// The open connections.
@@ -187,12 +213,13 @@ impl Open {
         Some(Place { id, table: self.table.clone(), close })
     }
 
-    /// Closes the connection that is the least loss among those that `may` go: of those that do the least, the one that has done
-    /// so the longest. Tells whether there was one.
+    /// Closes the connection that is the least loss among those that `may` go; of several the one that has been at it the longest.
+    /// Tells whether there was one.
     fn close_one(&self, may: impl Fn(&Connection) -> bool) -> bool {
         let mut table = lock(&self.table);
-        let candidates = table.connections.iter().filter(|(_, connection)| connection.stage != Stage::Work && may(connection));
-        let least = candidates.min_by_key(|(_, connection)| (connection.stage, connection.since)).map(|(id, _)| *id);
+        let candidates = table.connections.iter().filter(|(_, connection)| may(connection));
+        let losses = candidates.filter_map(|(id, connection)| Some((connection.stage.loss()?, connection.since, *id)));
+        let least = losses.min().map(|(.., id)| id);
         let closed = least.and_then(|id| table.connections.remove(&id));
         closed.inspect(|connection| connection.close.cancel()).is_some()
     }
@@ -245,6 +272,19 @@ struct Watched {
     /// What the connection is at while this lasts.
     stage: Stage,
     next: Stage,
+    /// How long nothing may come of it.
+    silence: Option<Silence>,
+}
+
+struct Silence {
+    longest: Duration,
+    end: Pin<Box<Sleep>>,
+}
+
+impl Silence {
+    fn of(longest: Duration) -> Self {
+        Self { longest, end: Box::pin(sleep(longest)) }
+    }
 }
 
 impl HttpBody for Watched {
@@ -252,7 +292,14 @@ impl HttpBody for Watched {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        let Some(silence) = &mut self.silence else { return frame };
+        if frame.is_ready() {
+            silence.end.as_mut().reset(Instant::now() + silence.longest);
+        } else if silence.end.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Some(Err(axum::Error::new(io::Error::from(io::ErrorKind::TimedOut)))));
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -273,13 +320,14 @@ impl Drop for Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::routing::post;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         time::timeout,
     };
 
     fn open(total: usize, per_address: usize) -> Open {
-        Open::new(Limits { total, per_address, head: HEAD })
+        Open::new(Limits { total, per_address, head: HEAD, body: BODY })
     }
 
     fn address(text: &str) -> IpAddr {
@@ -291,38 +339,43 @@ mod tests {
         let open = open(4, 4);
         let [answering, sending, idle, working] = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"]
             .map(|client| open.enter(address(client)).expect("there is room"));
-        for (place, stage) in [(&answering, Stage::Answer), (&sending, Stage::Request), (&working, Stage::Work)] {
+        for (place, stage) in [(&answering, Stage::Answer), (&working, Stage::Work), (&sending, Stage::Request)] {
             place.is_at(stage);
         }
-        let new: Vec<_> = (5..9).map(|n| open.enter(address(&format!("192.0.2.{n}")))).collect();
-        assert!(idle.close.is_cancelled(), "the first one goes for the first new one");
-        assert!(new[0].as_ref().expect("it is let in").close.is_cancelled(), "then the new ones, which do nothing");
-        assert!(!answering.close.is_cancelled() && !sending.close.is_cancelled() && !working.close.is_cancelled());
-        new[3].as_ref().expect("it is let in").is_at(Stage::Work);
-        let next = open.enter(address("192.0.2.9")).expect("it is let in");
-        assert!(sending.close.is_cancelled() && !answering.close.is_cancelled());
-        next.is_at(Stage::Work);
-        let last = open.enter(address("192.0.2.10")).expect("it is let in");
+        let mut at_work = Vec::new();
+        for (closed, kept) in [(&idle, &sending), (&sending, &answering)] {
+            let new = open.enter(address("192.0.2.5")).expect("it is let in");
+            assert!(closed.close.is_cancelled() && !kept.close.is_cancelled(), "whoever has waited longest");
+            new.is_at(Stage::Work);
+            at_work.push(new);
+        }
+        let last = open.enter(address("192.0.2.6")).expect("it is let in");
         assert!(answering.close.is_cancelled());
         last.is_at(Stage::Work);
-        assert!(open.enter(address("192.0.2.11")).is_none(), "all are at work");
+        assert!(open.enter(address("192.0.2.7")).is_none(), "all are at work");
         drop(working);
-        assert!(open.enter(address("192.0.2.11")).is_some());
+        assert!(open.enter(address("192.0.2.7")).is_some());
     }
 
     #[tokio::test]
-    async fn a_connection_without_a_request_is_closed() {
+    async fn a_request_that_never_comes_to_its_end_is_not_waited_for() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let limits = Limits { total: 8, per_address: 8, head: Duration::from_millis(20) };
+        let limits = Limits { total: 8, per_address: 8, head: SOON * 20, body: SOON * 20 };
         let shutdown = CancellationToken::new();
-        let serving = tokio::spawn(serve(listener, Router::new(), limits, shutdown.clone()));
-        for head in ["", "GET / HTTP/1.1\r\nX-Slow: "] {
+        let app = Router::new().route("/", post(async |body: String| body));
+        let serving = tokio::spawn(serve(listener, app, limits, shutdown.clone()));
+        for (request, answered) in [
+            ("", ""),
+            ("POST / HTTP/1.1\r\nX-Slow: ", ""),
+            ("POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nslow", "HTTP/1.1 400 Bad Request"),
+        ] {
             let mut client = TcpStream::connect(address).await.expect("a connection");
-            client.write_all(head.as_bytes()).await.expect("it is open");
+            client.write_all(request.as_bytes()).await.expect("it is open");
             let mut answer = Vec::new();
             let closed = timeout(Duration::from_mins(2), client.read_to_end(&mut answer)).await.expect("it is closed");
-            assert!(closed.is_err() || answer.is_empty(), "{answer:?}");
+            let answer = String::from_utf8_lossy(&answer);
+            assert!(answer.starts_with(answered) && (closed.is_err() || !answered.is_empty() || answer.is_empty()), "{answer}");
         }
         shutdown.cancel();
         serving.await.expect("it ends well");

@@ -1,9 +1,7 @@
 //! Every route and every layer, in one place.
 
 use super::{
-    AppState, afterwards, assets, assistant,
-    connections::BODY,
-    effects, events, jobs,
+    AppState, afterwards, assets, assistant, effects, events, jobs,
     page::in_words,
     people, rendering,
     security::{Https, csrf, security_headers},
@@ -22,9 +20,7 @@ use axum::{
 use leptos::{nonce::Nonce, prelude::provide_context, prelude::use_context};
 use leptos_axum::{LeptosRoutes, generate_route_list};
 use std::{sync::Arc, time::Duration};
-use tower_http::{
-    catch_panic::CatchPanicLayer, compression::CompressionLayer, timeout::RequestBodyTimeoutLayer, trace::TraceLayer,
-};
+use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer, trace::TraceLayer};
 
 /// The largest body of a request that no route allows more for, in bytes.
 const MAX_BODY: usize = 1 << 20;
@@ -72,7 +68,6 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
         .route("/healthz", get(StatusCode::NO_CONTENT))
         .route("/readyz", get(ready))
         .layer(from_fn_with_state(https, security_headers))
-        .layer(RequestBodyTimeoutLayer::new(BODY))
         .layer(CompressionLayer::new())
         .layer(CatchPanicLayer::new())
         // What fails is logged with its cause where it happens.

@@ -105,7 +105,6 @@ impl Work {
     /// A checkpoint before something that opens files or connections: where this process has no more of them, it waits, since
     /// what cannot even begin must not count as an attempt that failed.
     pub async fn ready(&self) -> Result<(), StepError> {
-        self.check()?;
         if !descriptors::are_short() {
             return Ok(());
         }

@@ -126,7 +126,9 @@ impl Worker {
         while !shutdown.is_cancelled() {
             if next_sweep <= Instant::now() {
                 // A database that does not answer must not keep the process from shutting down.
-                let Some(next) = shutdown.run_until_cancelled(self.sweep(&running, &mut lenient_until)).await else { break };
+                let Some(next) = shutdown.run_until_cancelled(Box::pin(self.sweep(&running, &mut lenient_until))).await else {
+                    break;
+                };
                 next_sweep = next;
             }
             // What was announced before is found by the look for work.
@@ -193,7 +195,7 @@ impl Worker {
             // A job of our own whose lease has run out (the machine slept) has a live task: its next heartbeat tells.
             if !is_lenient && !running.contains(id) {
                 // Not behind others who write: one of them may be its worker.
-                waiting_at_most(AGAIN, self.recover(id)).await?;
+                Box::pin(waiting_at_most(AGAIN, self.recover(id))).await?;
             }
         }
         store.end_due_holds().await

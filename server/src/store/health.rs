@@ -45,7 +45,7 @@ impl Store {
     }
 
     async fn look_at_health(&self) -> Result<(), &'static str> {
-        match timeout(TO_ANSWER, waiting_at_most(TO_WRITE, self.write_nothing_new())).await {
+        match timeout(TO_ANSWER, Box::pin(waiting_at_most(TO_WRITE, self.write_nothing_new()))).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
                 complain("not ready", &error);

@@ -189,7 +189,7 @@ async fn the_page_works_without_a_script() {
     assert!(page.contains("/admin/effects.csv?kind=email&amp;recipient=anna%40example.org"), "{page}");
     assert!(page.contains(&format!("/admin/effects/{}/2", office.doubtful)), "{page}");
     assert!(!page.contains("bert@example.org"), "{page}");
-    assert!(page.contains("1 open"), "the navigation counts it");
+    assert!(page.contains("1 unconfirmed"), "the navigation counts it");
 
     let one = browser.get(&format!("/admin/effects/{}/3", office.doubtful)).await;
     assert_eq!(one.status, 200);

@@ -21,7 +21,7 @@ use crate::support::{
 };
 
 const ONE: &[&str] = &["anna@example.org"];
-const ACCEPTED: &str = "Report saved; email accepted by the mail service";
+const ACCEPTED: &str = "Report saved; written to the outbox folder, no e-mail was sent";
 
 /// Options with a short lease, so that there are signs of life often.
 fn options() -> WorkerOptions {

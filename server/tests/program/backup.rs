@@ -290,7 +290,7 @@ async fn the_command_line_does_not_wait_for_a_job_that_waits_for_a_person() {
     running.ended().await;
     home.run(&["set-aside"]).await.succeeded();
     let ran = home.run(&line).await;
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.code, Some(4), "{ran:?}");
     assert!(ran.out.contains("It waits for a person. This is a restored copy."), "{ran:?}");
     assert_eq!(smtp.commits(), 0);
 }

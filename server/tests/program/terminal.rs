@@ -86,6 +86,7 @@ async fn a_report_that_has_to_go_says_what_goes_on_and_is_resumed() {
 async fn what_cannot_be_resumed_is_named() {
     let home = Home::new();
     let id = "0192f3c4-7d1e-7a55-8000-000000000000";
+    home.token("ada@example.org").await;
     let ran = home.run(&["report", "--resume", id]).await;
     assert!(ran.code == Some(1) && ran.err.starts_with(&format!("recount: There is no job {id} in ")), "{ran:?}");
     for line in [vec!["report", "--resume", "7"], vec!["report", "--resume", id, "--month", "2026-06"]] {

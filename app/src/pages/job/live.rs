@@ -13,7 +13,7 @@ use crate::{
 };
 use leptos::{prelude::*, task::spawn_local};
 use serde::Deserialize;
-use std::{rc::Rc, time::Duration};
+use std::time::Duration;
 
 /// How long a Cancel may stay without an answer before the screen says so.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -105,10 +105,10 @@ impl Live {
                     Told::Event(data) => self.announced(&data),
                 });
             }
-            Line::on_waking(Rc::new(move || {
+            Line::on_waking(move || {
                 self.line.wake();
                 self.read();
-            }));
+            });
             on_cleanup(move || self.line.close());
         });
     }

@@ -113,6 +113,25 @@ fn chosen_sources(form: &web_sys::HtmlFormElement) -> Vec<String> {
         .collect()
 }
 
+/// Whether the form was just sent, and what keeps it from being sent again by a second click.
+fn sent_once() -> (RwSignal<bool>, impl Fn(SubmitEvent) + Copy) {
+    let sent = RwSignal::new(false);
+    let submit = move |event: SubmitEvent| {
+        if sent.get_untracked() {
+            event.prevent_default();
+            return;
+        }
+        sent.set(true);
+        set_timeout(
+            move || {
+                let _ = sent.try_set(false);
+            },
+            CLICK_GUARD,
+        );
+    };
+    (sent, submit)
+}
+
 /// The form.
 #[component]
 pub fn Request(view: NewReportView) -> impl IntoView {
@@ -163,20 +182,7 @@ pub fn Request(view: NewReportView) -> impl IntoView {
         }
         told.awake.set(true);
     });
-    let sent = RwSignal::new(false);
-    let submit = move |event: SubmitEvent| {
-        if sent.get_untracked() {
-            event.prevent_default();
-            return;
-        }
-        sent.set(true);
-        set_timeout(
-            move || {
-                let _ = sent.try_set(false);
-            },
-            CLICK_GUARD,
-        );
-    };
+    let (sent, submit) = sent_once();
     let busy = move || sent.get().then_some("true");
     let month_title = told.part(|view| view.month_title.clone());
     let generate = move || match month_title.get() {

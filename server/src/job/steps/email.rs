@@ -84,6 +84,7 @@ async fn render_messages(work: &Work, record: &Record) -> Result<(), StepError> 
 
 /// One attempt for one recipient.
 async fn send(work: &Work, number: u32) -> Result<(), StepError> {
+    work.check()?;
     work.ready().await?;
     let mut change = work.change().await?;
     // With the attempt's intent: rounds of attempts take minutes, and the report may be withdrawn between two.

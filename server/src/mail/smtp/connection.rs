@@ -240,7 +240,9 @@ async fn handshake(wire: Wire, tls: &Tls) -> Result<Box<TlsStream<Wire>>, Fault>
     let connector = TlsConnector::from(tls.config.clone());
     match connector.connect(tls.server.clone(), wire.in_tls()).await {
         Ok(stream) => Ok(Box::new(stream)),
-        Err(error) if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) => Err(Fault::Tls(error.to_string())),
+        Err(error) if error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some() => {
+            Err(Fault::Tls(error.to_string()))
+        }
         Err(error) => Err(error.into()),
     }
 }
