@@ -283,7 +283,7 @@ async fn the_cancel_button_needs_no_script() {
     }
     assert!(ada.get(&page).await.text.contains("Stopping…"));
     site.instance.change(claim.id, |job| job.account(1)).await.unwrap();
-    assert_eq!(ada.submit(&cancel, &Form::default()).await.location(), page);
+    assert_eq!(ada.submit(&cancel, &Form::default()).await.location(), format!("{page}?said=cancelled_before"));
     let after = ada.get(&page).await.text;
     assert!(after.contains(&headline(&site.instance.record(claim.id).await.job)), "{after}");
     assert!(!after.contains("http-equiv=\"refresh\""), "nothing changes any more");

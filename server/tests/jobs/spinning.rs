@@ -21,7 +21,7 @@ use crate::support::{
 };
 
 const ONE: &[&str] = &["anna@example.org"];
-const ACCEPTED: &str = "Report saved; written to the outbox folder, no e-mail was sent";
+const WRITTEN: &str = "Report saved; written to the outbox folder, no e-mail was sent";
 
 /// Options with a short lease, so that there are signs of life often.
 fn options() -> WorkerOptions {
@@ -66,7 +66,7 @@ async fn work_that_never_gives_way_is_let_go_and_another_worker_finishes_the_job
     let release = spins.release();
     let other = Running::start(instance.services());
     let record = wait_in_time(&instance, id, |record| record.job.phase.is_final()).await;
-    assert_eq!((record.job.epoch > 1, headline(&record.job).as_str()), (true, ACCEPTED));
+    assert_eq!((record.job.epoch > 1, headline(&record.job).as_str()), (true, WRITTEN));
     assert_eq!(instance.messages().len(), 1);
     // It comes to itself, and has nothing more to say.
     drop(release);
@@ -98,7 +98,7 @@ async fn a_shutdown_ends_beside_work_that_never_gives_way() {
     assert_eq!(instance.record(id).await.job.phase, Phase::Running, "its lease has to expire");
     let other = Running::start(instance.services());
     let record = wait_in_time(&instance, id, |record| record.job.phase.is_final()).await;
-    assert_eq!(headline(&record.job), ACCEPTED);
+    assert_eq!(headline(&record.job), WRITTEN);
     drop(release);
     other.stop().await;
 }

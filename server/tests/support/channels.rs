@@ -128,6 +128,10 @@ impl Channel for Spins {
         self.outbox.name()
     }
 
+    fn via(&self) -> Via {
+        self.outbox.via()
+    }
+
     fn longest(&self) -> Duration {
         Duration::ZERO
     }
