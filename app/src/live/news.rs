@@ -191,14 +191,16 @@ pub fn AsOf(#[prop(into)] at: Signal<Moment>) -> impl IntoView {
     view! {
         <span role="status">
             {move || {
-                said()
-                    .map(|(class, words)| {
-                        view! {
-                            <span class=class>
-                                {words} <Time at=at.get() /> "."
-                            </span>
-                        }
-                    })
+                let (class, words) = said()?;
+                // Whoever leaves last ends the news, while this may already be without its list.
+                let at = at.try_get()?;
+                Some(
+                    view! {
+                        <span class=class>
+                            {words} <Time at /> "."
+                        </span>
+                    },
+                )
             }}
         </span>
     }

@@ -1,6 +1,7 @@
 //! Thousands of jobs, several workers as if in processes of their own, and faults at random: workers die, the clock jumps past
 //! their leases or is set, people press Cancel at any moment, mail servers refuse, lose answers and hang. Only the contract's invariants
-//! are asserted, never what happens when. `RECOUNT_SEED` repeats the choices of a run, though not the scheduler's.
+//! are asserted, never what happens when. `RECOUNT_SEED` repeats the choices of a run, though not the scheduler's; `RECOUNT_JOBS`
+//! makes it longer.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -36,6 +37,11 @@ const JOBS: usize = 2_000;
 const WORKERS: usize = 3;
 /// How long jobs are made and faults happen, on a machine that is too slow for all [`JOBS`].
 const TROUBLE: Duration = Duration::from_secs(40);
+/// How many jobs there are, and how long they may be in trouble. `RECOUNT_JOBS` asks for a longer run, however long it takes.
+fn size() -> (usize, Duration) {
+    std::env::var("RECOUNT_JOBS").map_or((JOBS, TROUBLE), |jobs| (jobs.parse().expect("a number"), Duration::MAX))
+}
+
 /// Jobs that may be open at the same time.
 const OPEN: usize = 80;
 const LEASE: TimeDelta = TimeDelta::seconds(3);
@@ -215,9 +221,10 @@ impl Run {
     }
 
     async fn trouble(&mut self) {
+        let (jobs, trouble) = size();
         let started = Instant::now();
         let mut last = started;
-        while self.jobs.len() < JOBS && started.elapsed() < TROUBLE {
+        while self.jobs.len() < jobs && started.elapsed() < trouble {
             if self.open().await < OPEN {
                 for _ in 0..self.rng.random_range(1..20) {
                     self.order().await;
@@ -226,7 +233,7 @@ impl Run {
             for _ in 0..self.rng.random_range(1..4) {
                 self.something_happens().await;
             }
-            if self.copy.is_none() && (self.jobs.len() >= JOBS / 2 || started.elapsed() > TROUBLE / 2) {
+            if self.copy.is_none() && (self.jobs.len() >= jobs / 2 || started.elapsed() > trouble / 2) {
                 self.copy = Some(self.instance.restored().await);
             }
             sleep(Duration::from_millis(self.rng.random_range(1..20))).await;
