@@ -2,7 +2,7 @@
 import type { Page } from "@playwright/test";
 import { ada, admin, bob, expect, generate, headline, signIn, test } from "../fixtures.ts";
 
-const ACCEPTED = "Report saved; email accepted by the mail service";
+const WRITTEN = "Report saved; written to the outbox folder, no e-mail was sent";
 
 /** What the record says, asked at this moment. */
 async function recorded(page: Page, job: string): Promise<string> {
@@ -40,9 +40,9 @@ test.describe("the jobs", () => {
     await expect(recent).toContainText("Summarizing");
     await expect(row.getByRole("button", { name: /^Cancel/ })).toBeVisible();
     answer.open();
-    await expect(row).toContainText(ACCEPTED);
-    await expect(recent).toContainText(ACCEPTED);
-    expect(await recorded(page, job)).toBe(ACCEPTED);
+    await expect(row).toContainText(WRITTEN);
+    await expect(recent).toContainText(WRITTEN);
+    expect(await recorded(page, job)).toBe(WRITTEN);
     await expect(row.getByRole("button", { name: /^Cancel/ })).toHaveCount(0);
     await expect(row.getByRole("link", { name: "Read" })).toBeVisible();
     // A form beside a list that is read again stays as it is.
@@ -58,7 +58,7 @@ test.describe("the jobs", () => {
     await answer.reached;
     await expect(phone.getByText("No job is in this state.")).toBeVisible();
     answer.open();
-    await expect(phone.getByRole("row").filter({ hasText: "Workshop" })).toContainText(ACCEPTED);
+    await expect(phone.getByRole("row").filter({ hasText: "Workshop" })).toContainText(WRITTEN);
   });
 
   test("of others tell nothing", async ({ page, otherDevice }) => {
@@ -70,7 +70,7 @@ test.describe("the jobs", () => {
       if (request.url().endsWith("/api/pages/jobs")) reads += 1;
     });
     await generate(page);
-    await expect(headline(page)).toHaveText(ACCEPTED);
+    await expect(headline(page)).toHaveText(WRITTEN);
     await expect(other.getByText("There are no jobs.")).toBeVisible();
     // At most the one that every page makes when its connection stands.
     expect(reads).toBeLessThanOrEqual(1);
@@ -89,9 +89,9 @@ test.describe("the jobs", () => {
     await expect(phone.getByText(/^Connection lost, last known state at /)).toBeVisible();
     answer.open();
     await server.start();
-    await expect(row).toContainText(ACCEPTED);
+    await expect(row).toContainText(WRITTEN);
     await expect(phone.getByText(/^Connection lost/)).toHaveCount(0);
-    expect(await recorded(page, job)).toBe(ACCEPTED);
+    expect(await recorded(page, job)).toBe(WRITTEN);
   });
 });
 

@@ -130,10 +130,10 @@ test.describe("through a model", () => {
     await expect(row).toContainText("Summarizing");
     await expect(list.getByText(scripted ? /^Connection lost, last known state at / : /^As of /)).toBeVisible();
     answer.open();
-    await expect(headline(page)).toHaveText("Report saved; email accepted by the mail service");
+    await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
     await row.getByRole("button", { name: "Cancel Workshop" }).click();
     await expect(list.getByText("The cancel came too late: the job had already finished.")).toBeVisible();
-    await expect(headline(list)).toHaveText("Report saved; email accepted by the mail service");
+    await expect(headline(list)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
     await verdict(list).getByRole("link", { name: "Send a correction" }).click();
     await expect(list.getByLabel("What is wrong, and what is right?")).toBeInViewport();
   });
