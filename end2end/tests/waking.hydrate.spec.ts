@@ -83,7 +83,11 @@ test("the other forms keep what was typed before the page woke", async ({ page, 
   await page.getByLabel("What is wrong, and what is right?").fill("It was the 12th.");
   await page.getByLabel("Why is it withdrawn?").fill("Another month.");
   later.open();
-  await page.waitForResponse("**/api/jobs/read");
+  // A page that is awake reads the record of a job that has ended when the person comes back to it.
+  await expect(async () => {
+    const read = page.waitForResponse("**/api/jobs/read", { timeout: 1_000 });
+    await Promise.all([read, page.evaluate(() => window.dispatchEvent(new Event("focus")))]);
+  }).toPass();
   await expect(page.getByLabel("What is wrong, and what is right?")).toHaveValue("It was the 12th.");
   await expect(page.getByLabel("Why is it withdrawn?")).toHaveValue("Another month.");
   await page.getByRole("button", { name: "Send correction" }).click();
