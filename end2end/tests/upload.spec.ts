@@ -37,7 +37,7 @@ test("several files are uploaded, dated by hand, removed and used", async ({ pag
   await uploads(page).filter({ hasText: "notes" }).getByLabel("Count it to another month").fill("2026-05");
   await page.getByRole("button", { name: "Check" }).click();
   await expect(page.locator("#counts")).toContainText("2 documents found.");
-  await page.getByRole("button", { name: "Generate May 2026 report" }).click();
+  await page.getByRole("button", { name: /^Generate/ }).click();
 
   await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   const notes = page.getByRole("row", { name: "notes.txt" });
@@ -71,7 +71,7 @@ test("uploaded files stay with the job when it is started again", async ({ page,
   await page.getByLabel("Month", { exact: true }).fill("2026-05");
   await upload(page, scripted, [file("2026-05-12-visit.txt", "The auditors visited the workshop and found nothing.")]);
   await expect(uploads(page)).toHaveCount(1);
-  await page.getByRole("button", { name: "Generate May 2026 report" }).click();
+  await page.getByRole("button", { name: /^Generate/ }).click();
   await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   await page.getByRole("link", { name: "Start again with another month" }).click();
   await expect(uploads(page)).toHaveCount(1);
@@ -86,7 +86,7 @@ test("a file without an ending and one of no known kind get their line", async (
     { name: "2026-05-picture.png", mimeType: "image/png", buffer: Buffer.from("89504e470d0a1a0a0000000d49484452", "hex") },
   ]);
   await expect(uploads(page)).toHaveCount(2);
-  await page.getByRole("button", { name: "Generate May 2026 report" }).click();
+  await page.getByRole("button", { name: /^Generate/ }).click();
   await expect(headline(page)).toHaveText("Report saved; written to the outbox folder, no e-mail was sent");
   await expect(page.getByRole("row", { name: "2026-05-protocol" })).toContainText("read");
   await expect(page.getByRole("row", { name: "2026-05-picture.png" })).toContainText("a picture");
