@@ -80,9 +80,9 @@ impl Line {
         Self { event, lost: RwSignal::new(false), link: StoredValue::new(Link::default()) }
     }
 
-    /// Whether nothing has been heard from the server for too long.
+    /// Whether nothing has been heard from the server for too long. Closing tells this too, when whoever made the line is already gone.
     pub fn is_lost(self) -> bool {
-        self.lost.get()
+        self.lost.try_get() == Some(true)
     }
 
     /// Opens it, and again whenever it breaks, until it is closed.
