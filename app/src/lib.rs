@@ -1,4 +1,4 @@
-//! What the server and the browser both know: the cancellation contract, the view models, the pages.
+//! What the server and the browser both know: the view models and the pages. The states and their words are in `contract`.
 //!
 //! No SQL and no network in here. The server renders these pages and the browser wakes them up, so a view may depend on its
 //! data only: never on a clock, on chance or on the browser's language.
@@ -7,7 +7,6 @@
 #![recursion_limit = "256"]
 
 pub mod address;
-pub mod contract;
 pub mod error;
 mod live;
 pub mod model;

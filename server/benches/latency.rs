@@ -3,20 +3,21 @@
 //! Times are taken from outside: from the call to the moment at which its effect can be read from the database.
 
 use axum::{Router, body::Body, http::Request};
-use server::{
-    bus::changed,
+use documents::{mcp::Servers, source};
+use domain::{
     clock::{Clock, SystemClock},
-    desk::Desk,
-    http::{AppState, PeopleState, router},
+    hold::Hold,
     id::{JobId, RequestKey, UserId},
-    job::{FILE_PAUSES, Hold, MAIL_PAUSES, Services, SourceSpec, Spec, Task, Worker, WorkerOptions},
-    mail::outbox::Outbox,
-    mcp::client::Servers,
-    people::{EmailAddress, Role, first_admin::FirstAdmin, password::PasswordHash},
-    settings::{Settings, SummarizerChoice},
-    source::{self, Folder},
-    store::{NewUser, Place, Record, Store},
-    summarizer::{ModelSettings, Provider},
+    people::{EmailAddress, Role, password::PasswordHash},
+    place::Folder,
+    spec::{SourceSpec, Spec, Task},
+};
+use mail::outbox::Outbox;
+use server::{
+    http::{AppState, PeopleState, router},
+    service::{Desk, first_admin::FirstAdmin},
+    settings::Settings,
+    worker::{FILE_PAUSES, MAIL_PAUSES, Services, Worker, WorkerOptions},
 };
 use std::{
     fs,
@@ -25,6 +26,8 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use store::{NewUser, Place, Record, Store, notifications::changed};
+use summarize::{ModelSettings, Provider, SummarizerChoice};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,

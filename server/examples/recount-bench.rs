@@ -6,22 +6,26 @@
 
 use anyhow::{Context, Result, bail};
 use async_trait::async_trait;
+use documents::mcp::Servers;
+use domain::{
+    clock::SystemClock,
+    hold::Hold,
+    id::{JobId, RequestKey, UserId},
+    people::{EmailAddress, Role, password::PasswordHash},
+    place::{Folder, Place},
+    spec::{SourceSpec, Spec, Task},
+};
+use mail::channel::{Channel, Delivery, Journal, Outgoing, Phase, Stop};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use server::{
-    bus::News,
-    clock::SystemClock,
-    id::{JobId, RequestKey, UserId},
-    job::{FILE_PAUSES, Hold, MAIL_PAUSES, Services, SourceSpec, Spec, Task, Worker, WorkerOptions},
-    mail::channel::{Channel, Delivery, Journal, Outgoing, Phase, Stop},
-    mcp::client::Servers,
-    people::{EmailAddress, Role, password::PasswordHash},
-    settings::{Settings, SummarizerChoice},
-    source::{Folder, Place},
-    store::{NewUser, Store},
+    settings::Settings,
+    worker::{FILE_PAUSES, MAIL_PAUSES, Services, Worker, WorkerOptions},
 };
 use std::{io, path::Path, sync::Arc, time::Duration};
+use store::{NewUser, Store, notifications::News};
+use summarize::SummarizerChoice;
 use tokio::{
     sync::broadcast::error::RecvError,
     task::JoinSet,

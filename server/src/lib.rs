@@ -8,24 +8,11 @@
 extern crate self as server;
 
 pub mod api;
-pub mod bus;
 pub mod cli;
-pub mod clock;
 pub mod descriptors;
-pub mod desk;
-pub mod extract;
-pub mod fail_point;
-pub mod files;
 pub mod http;
-pub mod id;
-pub mod job;
-pub mod mail;
 pub mod mcp;
-pub mod people;
-pub mod period;
 pub mod report;
+pub mod service;
 pub mod settings;
-pub mod source;
-pub mod store;
-pub mod summarizer;
-pub mod words;
+pub mod worker;

@@ -1,30 +1,30 @@
 //! Settings: `recount.toml` in the data folder, overridden by environment variables (`RECOUNT__MAIL__CHANNEL=smtp`), so that
 //! a key or a password need not stand in a file. An unknown name is an error: a misspelt setting must not be ignored.
 
-use crate::{
-    clock::{SharedClock, SystemClock},
-    extract::Limits,
-    files::Files,
-    mail::{
-        channel::Channel,
-        look::{Archive, Bounces, LogFile, LogSettings, Look, MailboxSettings},
-        outbox::Outbox,
-        resend::{Resend, ResendSettings},
-        smtp::{Secret, Smtp, SmtpSettings},
-    },
-    source::setting::SourceSetting,
-    store::KEEP_FREE_MB,
-    summarizer::{ExtractiveSummarizer, Identity, ModelSettings, ModelSummarizer, Provider, SummarizeError, Summarizer},
-};
 use anyhow::{Context, bail};
 use config::{Config, Environment, File, FileFormat};
+use documents::{read::Limits, source::setting::SourceSetting};
+use domain::clock::{SharedClock, SystemClock};
 use lettre::message::Mailbox;
+use mail::{
+    channel::Channel,
+    look::{Archive, Bounces, LogFile, LogSettings, Look, MailboxSettings},
+    outbox::Outbox,
+    resend::{Resend, ResendSettings},
+    smtp::{Smtp, SmtpSettings},
+};
+use secrecy::{ExposeSecret, SecretString};
+use store::files::FilesSettings;
+use summarize::SummarizerChoice;
+
 use serde::Deserialize;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
+use store::{KEEP_FREE_MB, files::Files};
+use summarize::{ExtractiveSummarizer, Identity, ModelSettings, ModelSummarizer, Provider, SummarizeError, Summarizer};
 
 /// The name of the settings file in the data folder.
 pub const FILE: &str = "recount.toml";
@@ -127,7 +127,7 @@ pub struct ModelSetting {
     pub provider: Provider,
     pub model: String,
     pub base_url: Option<String>,
-    pub api_key: Option<Secret>,
+    pub api_key: Option<SecretString>,
     pub context_tokens: Option<u32>,
     pub max_output_tokens: Option<u32>,
     pub temperature: Option<f64>,
@@ -147,24 +147,6 @@ pub struct UploadSettings {
 impl Default for UploadSettings {
     fn default() -> Self {
         Self { max_file_mb: 25, max_total_mb: 100 }
-    }
-}
-
-/// Where large uploads are kept instead of in the database.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FilesSettings {
-    /// The place, as an address: `file:///…`, `s3://…`, `gs://…` or `az://…`.
-    pub store: String,
-    /// Files of up to this many megabytes (1,000,000 bytes) stay in the database.
-    #[serde(default = "FilesSettings::usual_limit")]
-    pub in_database_up_to_mb: u32,
-}
-
-impl FilesSettings {
-    /// Databases take a megabyte in their stride, and asking a store for one costs more time than moving it.
-    fn usual_limit() -> u32 {
-        1
     }
 }
 
@@ -215,28 +197,6 @@ impl Default for HistorySettings {
     /// A year and the month in which it is looked back on.
     fn default() -> Self {
         Self { keep_months: 13 }
-    }
-}
-
-/// The summarizer that the settings choose. Each job opens its own: a model's fences must not repeat.
-#[derive(Debug, Clone)]
-pub enum SummarizerChoice {
-    BuiltIn,
-    Model(ModelSettings),
-}
-
-impl SummarizerChoice {
-    /// Prepares a summarizer for one job; nothing is sent yet.
-    pub fn open(&self, clock: &SharedClock) -> Result<Box<dyn Summarizer>, SummarizeError> {
-        Ok(match self {
-            Self::BuiltIn => Box::new(ExtractiveSummarizer),
-            Self::Model(settings) => Box::new(ModelSummarizer::new(settings.clone(), rand::random())?.on(clock.clone())),
-        })
-    }
-
-    /// What it is called on screens.
-    pub fn identity(&self) -> Result<Identity, SummarizeError> {
-        Ok(self.open(&system_clock())?.identity())
     }
 }
 
@@ -348,7 +308,7 @@ impl ModelSetting {
     fn settings(&self) -> ModelSettings {
         let mut settings = ModelSettings::new(self.provider, self.model.clone());
         settings.base_url.clone_from(&self.base_url);
-        settings.api_key = self.api_key.as_ref().map(|key| key.expose().to_owned());
+        settings.api_key = self.api_key.as_ref().map(|key| key.expose_secret().to_owned());
         settings.context_tokens = self.context_tokens.unwrap_or(settings.context_tokens);
         settings.max_output_tokens = self.max_output_tokens.unwrap_or(settings.max_output_tokens);
         settings.temperature = self.temperature.or(settings.temperature);

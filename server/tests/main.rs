@@ -80,11 +80,12 @@ mod mcp_source {
     mod tasks;
 
     use crate::support::instance::Instance;
-    use server::{
+    use documents::mcp::ServerSource;
+    use domain::{
         id::{JobId, RequestKey},
-        job::{Services, SourcePlace, SourceSpec, Spec},
-        mcp::client::ServerSource,
+        spec::{SourcePlace, SourceSpec, Spec},
     };
+    use server::worker::Services;
 
     const MINUTES: &str = "The council approved 140,000 dollars for the library.";
 

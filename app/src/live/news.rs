@@ -3,11 +3,11 @@
 
 use super::{Line, Told};
 use crate::{
-    contract::is_news,
     error::AppError,
     model::{JobsView, Moment},
     ui::Time,
 };
+use contract::is_news;
 use leptos::{prelude::*, task::spawn_local};
 use serde::Deserialize;
 use std::{pin::Pin, sync::Arc, time::Duration};

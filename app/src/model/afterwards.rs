@@ -1,7 +1,8 @@
 //! What people may still do about a job: mailings about its report, a withdrawal, a deletion, accounting for it without its
 //! worker.
 
-use super::{Mark, Moment};
+use super::Moment;
+use contract::Mark;
 use serde::{Deserialize, Serialize};
 
 /// The longest reason that anybody gives for what they do, in characters.

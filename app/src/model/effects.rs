@@ -1,10 +1,9 @@
 //! The effect history: its filters, its list, and one effect with all that is known about it.
 
-use super::{Fact, FieldError, HistoryLine, Mark, Moment, SecondCopyOffer};
-use crate::{
-    address::with_query,
-    contract::{EffectKind, Outcome},
-};
+use super::{Fact, FieldError, HistoryLine, Moment, SecondCopyOffer};
+use crate::address::with_query;
+use contract::Mark;
+use contract::{EffectKind, Outcome};
 use serde::{Deserialize, Serialize};
 
 /// Where the list is; the pages of single effects are below it.

@@ -1,7 +1,8 @@
 //! One job, as its page, the API and the command line show it.
 
-use super::{AboutView, AccountNowOffer, AfterwardsView, MailingLine, Mark, Moment, Said, WithdrawnView};
-use crate::contract::{EffectKind, Outcome, Phase, StepKind, StepState};
+use super::{AboutView, AccountNowOffer, AfterwardsView, MailingLine, Moment, Said, WithdrawnView};
+use contract::Mark;
+use contract::{EffectKind, Outcome, Phase, StepKind, StepState};
 use serde::{Deserialize, Serialize};
 
 /// Everything that is known about a job, put into words.

@@ -6,7 +6,6 @@
 mod afterwards;
 mod effects;
 mod job;
-mod month;
 mod new_report;
 mod pages;
 
@@ -18,7 +17,6 @@ pub use effects::{AttemptLine, DecisionLine, EffectQuery, EffectRow, EffectView,
 pub use job::{
     CancelAnswerView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, HoldView, JobView, StepView, UnderWay,
 };
-pub use month::{Month, MonthError};
 pub use new_report::{DocumentChoice, FieldError, NewReportQuery, NewReportView, RecipientCheck, SourceChoice, UploadLine};
 pub use pages::{AccountView, DocumentView, JobRow, JobsView, ReportView, SessionLine, SignInView, TokenLine, Viewer};
 
@@ -39,40 +37,6 @@ impl Moment {
         match (self.text.split_once(", "), now.text.split_once(", ")) {
             (Some((day, time)), Some((today, _))) if day == today => time,
             _ => &self.text,
-        }
-    }
-}
-
-/// The shape and colour that stand beside a state's word (class names of `style/components/mark.css`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mark {
-    Waiting,
-    Running,
-    Stopping,
-    Done,
-    /// It happened, and somebody had asked that it should not.
-    Late,
-    Doubt,
-    Failed,
-    Stopped,
-    /// It has not begun and never will.
-    Skipped,
-}
-
-impl Mark {
-    /// The class name.
-    pub fn class(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Stopping => "stopping",
-            Self::Done => "done",
-            Self::Late => "late",
-            Self::Doubt => "doubt",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-            Self::Skipped => "skipped",
         }
     }
 }

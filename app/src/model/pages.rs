@@ -1,7 +1,8 @@
 //! The other pages: lists, the report, the account.
 
-use super::{Fact, Mark, Moment};
-use crate::contract::may_replace;
+use super::{Fact, Moment};
+use contract::Mark;
+use contract::may_replace;
 use serde::{Deserialize, Serialize};
 
 /// The person who looks at the page.

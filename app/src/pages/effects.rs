@@ -1,12 +1,12 @@
 //! The effect history: everything that the outside could see, with its proof.
 
 use crate::{
-    contract::{EffectKind, Outcome},
     error::AppError,
     live::{AsOf, News},
     model::{EffectQuery, EffectRow, EffectsView, FieldError},
     ui::{Field, Framed, Here, Notice, Row, Rows, StateMark, Time, Tone, load, page},
 };
+use contract::{EffectKind, Outcome};
 use leptos::prelude::*;
 use leptos_meta::Title;
 use leptos_router::hooks::use_query_map;

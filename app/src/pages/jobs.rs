@@ -1,13 +1,13 @@
 //! The list of jobs.
 
 use crate::{
-    contract::Phase,
     error::AppError,
     live::{AsOf, News},
     model::{JobRow, JobsView, Said},
     pages::query,
     ui::{Framed, Here, Row, Rows, SaidNotice, StateMark, Time, load, page},
 };
+use contract::Phase;
 use leptos::prelude::*;
 use leptos_meta::Title;
 

@@ -1,7 +1,8 @@
 //! A table of what happened: rows of a few kinds of cells. One view for all such tables keeps the script small.
 
 use super::{StateMark, Time};
-use crate::model::{Mark, Moment};
+use crate::model::Moment;
+use contract::Mark;
 use leptos::prelude::*;
 
 /// What stands in a cell.

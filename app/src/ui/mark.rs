@@ -1,6 +1,6 @@
 //! A state's shape and colour. The word always stands beside it, so assistive technology skips the shape.
 
-use crate::model::Mark;
+use contract::Mark;
 use leptos::prelude::*;
 
 /// The shape.

@@ -3,9 +3,8 @@
 
 use super::idempotency_key;
 use crate::{
-    desk::{Desk, Done, parse_id},
     http::{AppState, problem::Problem, session::SignedIn},
-    id::JobId,
+    service::{Desk, Done, parse_id},
 };
 use app::{
     model::{EffectView, JobView, Said},
@@ -18,6 +17,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{post, put},
 };
+use domain::id::JobId;
 use serde::Deserialize;
 
 /// The routes.

@@ -3,9 +3,8 @@
 mod afterwards;
 
 use crate::{
-    desk::{Desk, Order, Ordered, parse_id},
     http::{AppState, problem::Problem, session::SignedIn},
-    id::{JobId, RequestKey},
+    service::{Desk, Order, Ordered, parse_id},
 };
 use app::{
     model::{CancelAnswerView, EffectQuery, EffectView, EffectsView, JobView, JobsView},
@@ -21,6 +20,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{any, get, put},
 };
+use domain::id::{JobId, RequestKey};
 use serde::{Deserialize, Serialize};
 
 /// The routes. The event stream is with the pages', since both are one.

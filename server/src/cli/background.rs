@@ -1,13 +1,13 @@
 //! What runs beside the pages, or without them: the worker, the relay of changes between processes, and the cleaner.
 
 use crate::{
-    desk::Desk,
-    job::{Worker, WorkerOptions},
+    service::Desk,
     settings::Settings,
-    store::{Store, complain},
+    worker::{Worker, WorkerOptions},
 };
 use chrono::{DateTime, Months, TimeDelta};
 use std::time::Duration;
+use store::{Store, complain};
 use tokio::{
     task::{JoinError, JoinHandle},
     time::timeout,

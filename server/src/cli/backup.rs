@@ -5,12 +5,9 @@
 //! the database's name.
 
 use super::{DataFolder, in_use::InUse, open_store, say::say};
-use crate::{
-    clock::{Clock, SystemClock},
-    settings::{FILE, Settings},
-    store::{BackupContents, BackupError, Place, Store, StoreError, back_up, check_backup},
-};
+use crate::settings::{FILE, Settings};
 use anyhow::{Context, bail};
+use domain::clock::{Clock, SystemClock};
 use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
     io::Errno,
@@ -24,6 +21,7 @@ use std::{
     process::ExitCode,
     sync::Arc,
 };
+use store::{BackupContents, BackupError, Place, Store, StoreError, back_up, check_backup};
 
 /// The files that SQLite puts beside a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];

@@ -1,9 +1,9 @@
 //! `recount cancel`: the Cancel button of the terminal.
 
 use super::{DataFolder, open_store, say::say};
-use crate::id::JobId;
 use anyhow::bail;
-use app::contract::{CancelAnswer, headline, waiting_for};
+use contract::{CancelAnswer, headline, waiting_for};
+use domain::id::JobId;
 use std::process::ExitCode;
 
 /// Arguments of `recount cancel`.

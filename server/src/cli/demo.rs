@@ -2,20 +2,20 @@
 //! opens on a month that has documents, whenever the demo is tried.
 
 use super::say::say;
-use crate::{
+use anyhow::{Context, bail};
+use contract::Month;
+use documents::source::setting::{Reads, SourceSetting};
+use domain::{
     clock::{Clock, SystemClock},
     people::{
         EmailAddress, Role,
         password::{self, NewPassword},
     },
     period::month_of,
-    source::setting::{Reads, SourceSetting},
-    store::Store,
 };
-use anyhow::{Context, bail};
-use app::model::Month;
 use rust_embed::RustEmbed;
 use std::{fs, path::Path};
+use store::Store;
 
 #[derive(RustEmbed)]
 #[folder = "$CARGO_MANIFEST_DIR/demo"]

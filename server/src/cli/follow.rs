@@ -6,17 +6,15 @@ use super::{
     signals::{Asked, Signals},
 };
 use crate::{
-    bus::changed,
-    desk::Desk,
-    id::JobId,
-    job::{Worker, WorkerOptions},
+    service::Desk,
+    worker::{Worker, WorkerOptions},
 };
-use app::{
-    contract::{Job, Outcome, Phase},
-    model::{JobView, Viewer},
-};
+use app::model::{JobView, Viewer};
+use contract::{Job, Outcome, Phase};
+use domain::id::JobId;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
+use store::notifications::changed;
 use tokio::{
     task::{JoinError, JoinHandle},
     time::timeout,
@@ -223,7 +221,7 @@ impl Followed<'_> {
 
 fn show_progress(bar: &ProgressBar, view: &JobView) {
     bar.set_message(view.headline.clone());
-    if let Some(step) = view.steps.iter().find(|step| step.state == app::contract::StepState::Running) {
+    if let Some(step) = view.steps.iter().find(|step| step.state == contract::StepState::Running) {
         bar.set_length(step.total.into());
         bar.set_position(step.done.into());
     }

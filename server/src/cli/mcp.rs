@@ -4,12 +4,12 @@
 use super::{DataFolder, background::Background, in_use::InUse, open_desk, signals::Signals};
 use crate::{
     http::session::viewer,
-    mcp::server::{Ends, Principal, stdio},
-    people::{EmailAddress, Scopes},
-    store::Store,
+    mcp::{Ends, Principal, stdio},
 };
 use anyhow::{Context, bail};
+use domain::people::{EmailAddress, Scopes};
 use std::{process::ExitCode, time::Duration};
+use store::Store;
 use tokio::time::{sleep, timeout};
 
 /// Arguments of `recount mcp`.

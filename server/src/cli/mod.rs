@@ -15,14 +15,13 @@ mod signals;
 mod worker;
 
 use crate::{
-    clock::{SharedClock, SystemClock},
-    desk::{AllowedSource, Desk, with_ids},
-    job::{FILE_PAUSES, MAIL_PAUSES, Services},
+    service::{AllowedSource, Desk, with_ids},
     settings::{FILE, Settings},
-    store::{Place, Store},
+    worker::{FILE_PAUSES, MAIL_PAUSES, Services},
 };
 use anyhow::{Context, anyhow, bail};
 use clap::{Parser, Subcommand};
+use domain::clock::{SharedClock, SystemClock};
 use say::note;
 use std::{
     fs::{self, DirBuilder, DirEntry},
@@ -32,6 +31,7 @@ use std::{
     process::ExitCode,
     sync::Arc,
 };
+use store::{Place, Store};
 use tracing_subscriber::EnvFilter;
 
 /// Recount: monthly reports that account for themselves.

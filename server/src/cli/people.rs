@@ -1,21 +1,19 @@
 //! `recount user` and `recount token`: accounts from the terminal of the machine that the server runs on.
 
 use super::{DataFolder, open_store, say::write_line};
-use crate::{
-    people::{
-        EmailAddress, Role, Scope,
-        password::{NewPassword, PasswordHash},
-    },
-    store::{NewUser, Store},
-};
 use anyhow::{Context, bail};
 use app::model::Viewer;
 use chrono_tz::Tz;
 use clap::{Args, Subcommand};
+use domain::people::{
+    EmailAddress, Role, Scope,
+    password::{NewPassword, PasswordHash},
+};
 use std::{
     io::{BufRead, IsTerminal, Write},
     process::ExitCode,
 };
+use store::{NewUser, Store};
 
 /// `recount user …`
 #[derive(Debug, Subcommand)]
@@ -154,8 +152,10 @@ fn zone(name: &str) -> Result<Tz, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::people::{Scopes, secret::Secret, sign_in::sign_in, testing::Instance};
+    use crate::service::sign_in::sign_in;
     use clap::Parser;
+    use domain::people::{Scopes, bearer::BearerSecret};
+    use store::testing::Instance;
 
     #[derive(Debug, Parser)]
     enum Line {
@@ -232,7 +232,7 @@ mod tests {
             let mut output = Vec::new();
             create_token(&instance.store, &token(&arguments).unwrap(), &mut output).await.unwrap();
             let printed = String::from_utf8(output).unwrap();
-            let token = Secret::received(printed.strip_suffix('\n').unwrap());
+            let token = BearerSecret::received(printed.strip_suffix('\n').unwrap());
             let grant = instance.store.token_by_secret(&token).await.unwrap().unwrap();
             assert_eq!((grant.user.id, grant.scopes), (ada, scopes), "{arguments:?}");
             assert_eq!(instance.store.tokens_of(ada).await.unwrap()[0].name, "Command line");

@@ -8,17 +8,17 @@ use super::{
     people::command_line_user,
     say::{note, say},
 };
-use crate::{
-    desk::{Desk, DeskError, Order, Ordered, check, with_ids},
-    id::{JobId, RequestKey},
-    job::Spec,
-    period::parse_zone,
-    source::setting::{Reads, SourceSetting},
-};
+use crate::service::{Desk, DeskError, Order, Ordered, check, with_ids};
 use anyhow::{Context, bail};
 use app::{
     error::AppError,
     model::{JobView, Viewer},
+};
+use documents::source::setting::{Reads, SourceSetting};
+use domain::{
+    id::{JobId, RequestKey},
+    period::parse_zone,
+    spec::Spec,
 };
 use std::{
     path::{Path, PathBuf},

@@ -8,7 +8,7 @@ use crate::{
         connections::{self, BODY, HEAD, Limits},
         router,
     },
-    people::first_admin::FirstAdmin,
+    service::first_admin::FirstAdmin,
     settings::FILE,
 };
 use anyhow::{Context, bail};

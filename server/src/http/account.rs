@@ -6,11 +6,6 @@ use super::{
     problem::Problem,
     session::{InBrowser, removal_cookie},
 };
-use crate::{
-    id::{SessionId, TokenId},
-    people::Scopes,
-    words::escaped,
-};
 use axum::{
     Form,
     extract::{Path, State, rejection::FormRejection},
@@ -18,6 +13,11 @@ use axum::{
 };
 use axum_extra::extract::CookieJar;
 use chrono_tz::Tz;
+use domain::{
+    id::{SessionId, TokenId},
+    people::Scopes,
+    text::escaped,
+};
 use serde::Deserialize;
 
 /// A name is for recognising the token; no list can show a longer one.

@@ -2,10 +2,7 @@
 //! each ends in a redirect, which carries the name of a sentence where nothing was done.
 
 use super::{AppState, problem::Problem, session::SignedIn};
-use crate::{
-    desk::{Desk, Done, parse_id},
-    id::{JobId, RequestKey},
-};
+use crate::service::{Desk, Done, parse_id};
 use app::model::{Said, effect_path};
 use axum::{
     Form, Router,
@@ -13,6 +10,7 @@ use axum::{
     response::Redirect,
     routing::post,
 };
+use domain::id::{JobId, RequestKey};
 use serde::Deserialize;
 
 /// The routes.

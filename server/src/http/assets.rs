@@ -31,7 +31,7 @@ async fn favicon(headers: HeaderMap) -> Response {
 
 fn serve(path: &str, headers: &HeaderMap) -> Response {
     let Some((file, encoding)) = find(path, headers) else { return StatusCode::NOT_FOUND.into_response() };
-    let etag = format!("\"{}\"", crate::words::hex(&file.metadata.sha256_hash()));
+    let etag = format!("\"{}\"", domain::text::hex(&file.metadata.sha256_hash()));
     let mut response = if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes()) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {

@@ -11,7 +11,7 @@ use super::{
     problem::Problem,
     session::{InBrowser, SignedIn},
 };
-use crate::{desk::Desk, id::TokenId, words::escaped};
+use crate::service::Desk;
 use app::{account_masthead, model::Viewer, ports::Pages};
 use axum::{
     Extension, Form, Router,
@@ -22,6 +22,7 @@ use axum::{
     response::{Html, IntoResponse, Redirect, Response},
     routing::get,
 };
+use domain::{id::TokenId, text::escaped};
 use leptos::nonce::Nonce;
 use serde::{Deserialize, Serialize};
 

@@ -6,11 +6,7 @@
 mod file;
 
 use super::{AppState, problem::Problem, session::SignedIn};
-use crate::{
-    desk::Desk,
-    id::JobId,
-    store::{EffectFilter, Store, complain},
-};
+use crate::service::Desk;
 use app::model::EffectQuery;
 use axum::{
     BoxError, Router,
@@ -20,8 +16,10 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use domain::id::JobId;
 use file::Format;
 use futures_util::{Stream, stream};
+use store::{EffectFilter, Store, complain};
 
 /// How many effects are in memory at a time.
 const PAGE: u32 = 500;

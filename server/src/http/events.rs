@@ -2,11 +2,7 @@
 //! there is; the page reads the record itself, so that there is one way for data to reach a screen, and a missed event costs nothing.
 
 use super::{AppState, problem::Problem, session::SignedIn};
-use crate::{
-    bus::{JobChanged, News, changed},
-    desk::{Desk, parse_id},
-    id::{JobId, UserId},
-};
+use crate::service::{Desk, parse_id};
 use app::{error::AppError, model::Viewer};
 use axum::{
     Router,
@@ -17,12 +13,14 @@ use axum::{
     },
     routing::get,
 };
+use domain::id::{JobId, UserId};
 use futures_util::{Stream, stream};
 use std::{
     collections::{BTreeMap, HashMap},
     convert::Infallible,
     time::Duration,
 };
+use store::notifications::{JobChanged, News, changed};
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError, error::TryRecvError},
     time::{sleep, timeout},

@@ -7,15 +7,8 @@ use super::{
     problem::Problem,
     session::SignedIn,
 };
-use crate::{
-    desk::{Desk, Form, FormOutcome, next_key, parse_id},
-    id::{JobId, RequestKey, UploadId, UserId},
-    store::{NewUpload, StoreError},
-};
-use app::{
-    error::AppError,
-    model::{Month, Viewer},
-};
+use crate::service::{Desk, Form, FormOutcome, next_key, parse_id};
+use app::{error::AppError, model::Viewer};
 use axum::{
     Router,
     extract::{DefaultBodyLimit, Multipart, Path, State, multipart::Field},
@@ -23,8 +16,11 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
     routing::{get, post},
 };
+use contract::Month;
+use domain::id::{JobId, RequestKey, UploadId, UserId};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use store::{NewUpload, StoreError};
 
 /// The longest text field, in bytes.
 const MAX_FIELD: usize = 64 << 10;

@@ -6,7 +6,6 @@ use super::{
     problem::{Problem, RETRY_SECONDS},
     session::bearer,
 };
-use crate::words::escaped;
 use app::error::AppError;
 use axum::{
     body::{Body, HttpBody},
@@ -18,6 +17,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
+use domain::text::escaped;
 use std::fmt::Write;
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");

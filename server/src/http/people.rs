@@ -3,9 +3,10 @@
 //! shown only once.
 
 use super::{account, sign_in};
-use crate::{people::first_admin::FirstAdmin, store::Store};
+use crate::service::first_admin::FirstAdmin;
 use axum::{Router, extract::DefaultBodyLimit, routing::post};
 use std::sync::Arc;
+use store::Store;
 
 /// No form here is longer.
 pub(super) const MAX_FORM_BYTES: usize = 16 * 1024;

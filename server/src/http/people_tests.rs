@@ -5,7 +5,7 @@ use super::{
     security::{Https, csrf, security_headers},
     session::{SignedIn, session, within_scopes},
 };
-use crate::people::{EmailAddress, Role, Scopes, first_admin::FirstAdmin, testing::Instance};
+use crate::service::first_admin::FirstAdmin;
 use axum::{
     Router,
     body::Body,
@@ -14,12 +14,14 @@ use axum::{
     routing::{get, post},
 };
 use chrono::TimeDelta;
+use domain::people::{EmailAddress, Role, Scopes};
 use http::{
     Request, StatusCode,
     header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, LOCATION, RETRY_AFTER, SET_COOKIE},
 };
 use leptos::nonce::Nonce;
 use std::sync::Arc;
+use store::testing::Instance;
 use tower::ServiceExt;
 
 const PASSWORD: &str = "correct horse";
@@ -361,8 +363,8 @@ async fn a_device_can_be_signed_out_from_another() {
     assert_eq!(site.get("/jobs", &here).await.status(), StatusCode::SEE_OTHER);
 }
 
-async fn session_of(site: &Site, cookie: &str) -> crate::id::SessionId {
-    let secret = crate::people::secret::Secret::received(cookie.strip_prefix("session=").unwrap());
+async fn session_of(site: &Site, cookie: &str) -> domain::id::SessionId {
+    let secret = domain::people::bearer::BearerSecret::received(cookie.strip_prefix("session=").unwrap());
     site.state.store.session_by_secret(&secret).await.unwrap().unwrap().id
 }
 

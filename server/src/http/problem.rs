@@ -1,21 +1,19 @@
 //! Problem documents (RFC 9457): how the API says that something went wrong.
 
-use crate::{
-    desk::{DeskError, told},
-    people::Scope,
-    store::StoreError,
-};
+use crate::service::{DeskError, told};
 use app::{error::AppError, model::FieldError};
 use axum::{
     extract::rejection::{FormRejection, QueryRejection},
     response::{IntoResponse, Response},
 };
+use domain::people::Scope;
 use http::{
     HeaderValue, StatusCode,
     header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use serde::Serialize;
 use std::fmt;
+use store::StoreError;
 
 /// When to try again while the database is in trouble, in seconds.
 pub const RETRY_SECONDS: u64 = 5;

@@ -7,7 +7,7 @@ use super::{
     security::{Https, csrf, security_headers},
     session::{session, within_scopes},
 };
-use crate::{api, mcp, store::waiting_at_most};
+use crate::{api, mcp};
 use app::{App, model::Viewer, ports::Pages, shell};
 use axum::{
     Router,
@@ -20,6 +20,7 @@ use axum::{
 use leptos::{nonce::Nonce, prelude::provide_context, prelude::use_context};
 use leptos_axum::{LeptosRoutes, generate_route_list};
 use std::{sync::Arc, time::Duration};
+use store::waiting_at_most;
 use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer, trace::TraceLayer};
 
 /// The largest body of a request that no route allows more for, in bytes.
@@ -63,7 +64,7 @@ pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
         .layer(csrf(origin(public_url))?)
         .layer(from_fn(in_words))
         .merge(assets::routes())
-        .merge(mcp::server::http::routes(&state, public_url))
+        .merge(mcp::http::routes(&state, public_url))
         .layer(from_fn(answered_in_time))
         .route("/healthz", get(StatusCode::NO_CONTENT))
         .route("/readyz", get(ready))
@@ -93,7 +94,7 @@ fn origin(url: &str) -> &str {
 
 /// Whether the server can do its work: changes can be committed. `/healthz` tells that the process lives, whatever the database
 /// does.
-async fn ready(State(desk): State<crate::desk::Desk>) -> impl IntoResponse {
+async fn ready(State(desk): State<crate::service::Desk>) -> impl IntoResponse {
     match desk.store().is_ready().await {
         Ok(()) => (StatusCode::OK, "ready"),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),

@@ -3,11 +3,6 @@
 //! token's scopes, so that no route can forget to.
 
 use super::{people::PeopleState, problem::Problem, sign_in::sign_in_path};
-use crate::{
-    id::{SessionId, UserId},
-    people::{Role, Scope, Scopes, secret::Secret},
-    store::{Grant, Store, User},
-};
 use app::model::Viewer;
 use axum::{
     extract::{FromRequestParts, OriginalUri, Request, State},
@@ -15,11 +10,16 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 use axum_extra::extract::cookie::{Cookie, CookieJar, SameSite};
+use domain::{
+    id::{SessionId, UserId},
+    people::{Role, Scope, Scopes, bearer::BearerSecret},
+};
 use http::{
     HeaderMap, HeaderValue, Method,
     header::{AUTHORIZATION, CACHE_CONTROL},
     request::Parts,
 };
+use store::{Grant, Store, User};
 
 /// The cookie's name. With https the prefix makes browsers refuse one that was set by a neighbouring host or over plain http.
 fn cookie_name(secure: bool) -> &'static str {
@@ -27,7 +27,7 @@ fn cookie_name(secure: bool) -> &'static str {
 }
 
 /// The cookie that signs a browser in.
-pub fn session_cookie(secret: &Secret, secure: bool) -> Cookie<'static> {
+pub fn session_cookie(secret: &BearerSecret, secure: bool) -> Cookie<'static> {
     Cookie::build((cookie_name(secure), secret.expose().to_owned()))
         .path("/")
         .http_only(true)
@@ -40,14 +40,14 @@ pub fn session_cookie(secret: &Secret, secure: bool) -> Cookie<'static> {
 
 /// The cookie that removes the one of [`session_cookie`]; `__Host-` cookies are only replaced by one with the same attributes.
 pub fn removal_cookie(secure: bool) -> Cookie<'static> {
-    let mut cookie = session_cookie(&Secret::received(""), secure);
+    let mut cookie = session_cookie(&BearerSecret::received(""), secure);
     cookie.make_removal();
     cookie
 }
 
 /// The session secret that the browser sent.
-pub fn session_secret(jar: &CookieJar, secure: bool) -> Option<Secret> {
-    jar.get(cookie_name(secure)).map(|cookie| Secret::received(cookie.value()))
+pub fn session_secret(jar: &CookieJar, secure: bool) -> Option<BearerSecret> {
+    jar.get(cookie_name(secure)).map(|cookie| BearerSecret::received(cookie.value()))
 }
 
 /// Puts `Option<Viewer>`, `Option<SessionId>` and [`Scopes`] into the request's extensions. A bearer token decides alone where
@@ -97,14 +97,14 @@ async fn identify(state: &PeopleState, headers: &HeaderMap) -> Result<Asking, Pr
 }
 
 /// The token of an `Authorization: Bearer` header (RFC 6750). Other schemes belong to a proxy in front of the server.
-pub(crate) fn bearer(headers: &HeaderMap) -> Option<Secret> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<BearerSecret> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| Secret::received(token.trim()))
+    scheme.eq_ignore_ascii_case("bearer").then(|| BearerSecret::received(token.trim()))
 }
 
 /// Whose token it is, and what it may do. A database that cannot be asked is no wrong token: a program that is told so would throw
 /// its token away.
-pub(crate) async fn of_token(store: &Store, token: &Secret) -> Result<(Viewer, Scopes), Problem> {
+pub(crate) async fn of_token(store: &Store, token: &BearerSecret) -> Result<(Viewer, Scopes), Problem> {
     let grant = store.token_by_secret(token).await?;
     let invalid = || Problem::sign_in_required("The token is not valid. It may have been revoked.");
     let Grant { user, scopes } = grant.ok_or_else(invalid)?;

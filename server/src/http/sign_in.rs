@@ -9,12 +9,9 @@ use super::{
     problem::{FieldProblem, Problem},
     session::{removal_cookie, session_cookie, session_secret},
 };
-use crate::{
-    id::{SessionId, UserId},
-    people::{
-        first_admin::FirstAdminError,
-        sign_in::{self, SignInError},
-    },
+use crate::service::{
+    first_admin::FirstAdminError,
+    sign_in::{self, SignInError},
 };
 use app::model::Viewer;
 use axum::{
@@ -23,6 +20,7 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 use axum_extra::extract::CookieJar;
+use domain::id::{SessionId, UserId};
 use http::{HeaderMap, header::ACCEPT};
 use serde::Deserialize;
 

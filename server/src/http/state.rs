@@ -1,7 +1,7 @@
 //! What handlers are given. Each takes the part that it needs.
 
 use super::PeopleState;
-use crate::desk::Desk;
+use crate::service::Desk;
 use axum::extract::FromRef;
 use leptos::config::LeptosOptions;
 use std::net::SocketAddr;

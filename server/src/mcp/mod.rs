@@ -1,5 +1,28 @@
-//! The Model Context Protocol (revision 2026-07-28, and the handshake of the older ones): assistants start, follow and cancel
-//! reports through it, over the same desk as people, and documents are collected from the servers of others.
+//! Recount as an MCP server, at `/mcp` ([`http`]) and on the standard streams of `recount mcp` ([`stdio`]).
+//!
+//! It adds a way to ask and no rule: every tool, task and resource goes through the desk, so that rights, sentences and the
+//! order of a cancel and a commit are those of the pages. What is special to the protocol is which signal means a cancel of
+//! what, and that is kept apart here:
+//!
+//! - a *request* is cancelled by `notifications/cancelled` on stdio and by its closed response stream on HTTP. Only
+//!   `generate_report` has work that belongs to its request ([`generate`]);
+//! - a *task* is a job's record ([`tasks`]), and `tasks/cancel` its Cancel button. No connection that ends touches one.
 
-pub mod client;
-pub mod server;
+mod arguments;
+#[cfg(feature = "fail-points")]
+mod fixtures;
+mod generate;
+mod handler;
+pub mod http;
+mod order;
+mod principal;
+mod prompts;
+mod resources;
+mod results;
+pub mod stdio;
+mod tasks;
+mod tools;
+
+pub use generate::Ends;
+pub use handler::Recount;
+pub use principal::Principal;

@@ -1,12 +1,10 @@
 //! The report as an HTML fragment, for the report's page. Its headings begin at `h2`: the title belongs to the page.
 
 use super::{DOCUMENT_COLUMNS, NO_SOURCE, NOT_FOUND, PROVENANCE, ReportContent, passage_address};
-use crate::{
-    summarizer::{Citation, Statement},
-    words::escaped,
-};
 use ammonia::{Builder, UrlRelative};
+use domain::text::escaped;
 use std::collections::{HashMap, HashSet};
+use summarize::{Citation, Statement};
 
 /// Renders the report. `base` is the report's address, below which its documents are shown; it begins with `/`.
 pub fn render_html(content: &ReportContent, base: &str) -> String {

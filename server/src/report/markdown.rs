@@ -1,7 +1,7 @@
 //! The report as Markdown (`CommonMark` with tables), to download and keep.
 
 use super::{DOCUMENT_COLUMNS, NO_SOURCE, NOT_FOUND, PROVENANCE, ReportContent, passage_address};
-use crate::summarizer::Statement;
+use summarize::Statement;
 
 /// Renders the report. `base` is the report's address, below which its documents are shown.
 pub fn render_markdown(content: &ReportContent, base: &str) -> String {

@@ -7,8 +7,8 @@
 mod html;
 mod markdown;
 
-use crate::summarizer::{Citation, Draft};
 use serde::{Deserialize, Serialize};
+use summarize::{Citation, Draft};
 
 pub use html::render_html;
 pub use markdown::render_markdown;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::summarizer::{Identity, Section, Statement};
+use summarize::{Identity, Section, Statement};
 
 /// What a Markdown renderer that lets raw HTML through makes of `markdown`.
 pub(super) fn html_of(markdown: &str) -> String {

@@ -1,8 +1,8 @@
 //! Acts after a job's end, by API and by form: who may, what has to be said, and what is not understood.
 
+use domain::{id::JobId, people::Role};
 use http::header::{CONTENT_TYPE, ORIGIN};
 use serde_json::{Value, json};
-use server::{id::JobId, people::Role};
 
 use crate::support::{
     ended::{accepted, refused, unanswered},

@@ -1,9 +1,9 @@
 //! What follows a job, over the API and on pages: what everybody sees then.
 
-use app::contract::{Outcome, Phase, StepKind, Verdict};
+use contract::{Outcome, Phase, StepKind, Verdict};
+use domain::{id::JobId, people::Role};
 use http::header::{CONTENT_TYPE, LOCATION};
 use serde_json::json;
-use server::{id::JobId, people::Role};
 
 use crate::support::{
     ended::{accepted, refused, unanswered},
@@ -224,7 +224,7 @@ async fn an_effect_is_told_with_its_looks_and_decisions() {
     let told = admin.get(&path).await.json();
     assert_eq!((&told["looks"][0]["result"], &told["looks"][0]["evidence"]), (&json!("not ended"), &json!(null)));
     assert_eq!(told["plan"], json!({"next": null, "places": []}), "no place is set up");
-    instance.store.end_look(&look, "archive", server::store::LookResult::Nothing, "asked for it").await.unwrap();
+    instance.store.end_look(&look, "archive", store::LookResult::Nothing, "asked for it").await.unwrap();
     admin.send("PUT", &format!("{path}/decision"), r#"{"accepted": false, "seen": "bert has nothing"}"#).await;
     let told = admin.get(&path).await.json();
     assert_eq!((&told["outcome"], &told["outcome_text"]), (&json!("not_done"), &json!("not accepted, as a person attests")));

@@ -1,10 +1,10 @@
 //! The page that connects an assistant: what it shows to whom, and that a token is seen once and in one place.
 
-use serde_json::{Value, json};
-use server::{
+use domain::{
     id::TokenId,
     people::{Role, Scopes},
 };
+use serde_json::{Value, json};
 
 use crate::support::site::Site;
 
@@ -46,7 +46,7 @@ async fn a_new_token_is_shown_once_inside_the_configuration() {
         );
         assert!(made.text.contains(&command), "{}", made.text);
 
-        let secret = server::people::secret::Secret::received(bearer.strip_prefix("Bearer ").expect("a token"));
+        let secret = domain::people::bearer::BearerSecret::received(bearer.strip_prefix("Bearer ").expect("a token"));
         let grant = site.instance.store.token_by_secret(&secret).await.unwrap().expect("it is valid");
         assert_eq!((grant.user.id, grant.scopes), (ada, scopes));
 

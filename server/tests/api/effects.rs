@@ -1,10 +1,10 @@
 //! The effect history: its filters on page, API and exports, one effect, and that nothing in it is ever lost or rewritten.
 
-use app::contract::{NotDone, Outcome, StepKind, Verdict};
 use chrono::TimeDelta;
+use contract::{NotDone, Outcome, StepKind, Verdict};
+use domain::{id::JobId, people::Role};
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION};
 use serde_json::{Value, json};
-use server::{id::JobId, people::Role};
 
 use crate::support::{
     instance::Instance,
@@ -28,7 +28,7 @@ impl Office {
         let instance = &site.instance;
         instance.two_documents();
         let claim = instance.job_at(StepKind::Email, &["Anna@example.org", "bert@example.org"]).await;
-        let settle = |number, verdict| move |job: &mut app::contract::Job| job.settle(claim.epoch, number, verdict);
+        let settle = |number, verdict| move |job: &mut contract::Job| job.settle(claim.epoch, number, verdict);
         instance.change(claim.id, |job| job.begin_effect(claim.epoch, 2)).await.unwrap();
         instance.change(claim.id, |job| job.doubt(claim.epoch, 2)).await.unwrap();
         instance.clock.advance(TimeDelta::minutes(1));
@@ -48,7 +48,7 @@ impl Office {
         let mut spec = instance.spec(&["anna@example.org"]);
         spec.month = "2026-05".parse().unwrap();
         instance.document("2026-05-02-may.md", "# May\n\nThe council met and approved 7,000 dollars.\n");
-        let (smooth, _) = instance.store.create_job(bea, server::id::RequestKey::new(), &spec).await.unwrap();
+        let (smooth, _) = instance.store.create_job(bea, domain::id::RequestKey::new(), &spec).await.unwrap();
         let worker = Running::start(instance.services());
         instance.wait_for_end(smooth).await;
         worker.stop().await;
@@ -378,7 +378,7 @@ async fn nothing_that_happened_can_be_deleted_or_rewritten() {
         assert_eq!(raw.refusal(statement, office.doubtful).await, why, "{statement}");
     }
     // An unconfirmed one may still be settled.
-    let change = |job: &mut app::contract::Job| job.reconcile(2, Verdict::Done("seen in the archive".into()));
+    let change = |job: &mut contract::Job| job.reconcile(2, Verdict::Done("seen in the archive".into()));
     instance.change(office.doubtful, change).await.unwrap();
     assert_eq!(instance.record(office.doubtful).await.job.effect(2).unwrap().outcome, Outcome::Done);
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use app::contract::{Job, Refusal, StepKind};
-use server::{id::RequestKey, people::Role};
+use contract::{Job, Refusal, StepKind};
+use domain::{id::RequestKey, people::Role};
 use tokio::time::Instant;
 
 use crate::support::{

@@ -1,6 +1,6 @@
 //! The form where uploaded files are in a file store that cannot be reached or has lost them: it says so, and keeps the rest.
 
-use server::id::{JobId, RequestKey};
+use domain::id::{JobId, RequestKey};
 
 use crate::support::{
     instance::Instance,
@@ -108,7 +108,7 @@ async fn a_changed_form_whose_files_are_out_of_reach_is_shown_again() {
     job_of(ada.submit("/jobs", &sent).await.location());
     s3.set(DOWN);
     // The way back, and another month.
-    let next = server::desk::next_key(key);
+    let next = server::service::next_key(key);
     let changed = form(key).field("month", "2026-05").field("action", "generate");
     assert_eq!(ada.submit("/jobs", &changed).await.location(), format!("/?draft={next}"));
     let page = ada.get(&format!("/?draft={next}")).await.text;

@@ -1,11 +1,11 @@
 //! The forms as browsers send them without a script: ordering, drafts, uploads, cancelling.
 
-use app::contract::{Phase, StepKind, headline};
-use http::header::{CONTENT_TYPE, ORIGIN};
-use server::{
+use contract::{Phase, StepKind, headline};
+use domain::{
     id::{JobId, RequestKey},
     people::Role,
 };
+use http::header::{CONTENT_TYPE, ORIGIN};
 
 use crate::support::{
     site::{Form, Site},

@@ -1,9 +1,9 @@
 //! Looking at jobs, reports and effects over the JSON API, and cancelling.
 
-use app::contract::StepKind;
 use chrono::TimeDelta;
+use contract::StepKind;
+use domain::{id::JobId, people::Role};
 use serde_json::json;
-use server::{id::JobId, people::Role};
 
 use crate::support::{ended::unanswered, site::Site, worker::Running};
 

@@ -1,8 +1,8 @@
 //! Who sees a Message-ID. By it an e-mail that nobody knows about is found in a mailbox or a log, so whoever profits from a proof
 //! must not know it: until the e-mail is accepted it is for administrators only, on every face.
 
-use app::contract::{NotDone, StepKind, Verdict};
-use server::{id::JobId, people::Role};
+use contract::{NotDone, StepKind, Verdict};
+use domain::{id::JobId, people::Role};
 
 use crate::support::{
     ended::ordered,

@@ -1,8 +1,8 @@
 //! Ordering reports over the JSON API, and what is wrong with an order.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use domain::{clock::Clock, people::Role};
 use serde_json::{Value, json};
-use server::{clock::Clock, people::Role};
 
 use crate::support::site::Site;
 
@@ -161,7 +161,7 @@ async fn a_held_e_mail_is_shown_and_goes_out_on_approval() {
 
     assert_eq!(ada.put(&format!("/api/v1/jobs/{id}/approval")).await.status, 200);
     let record = site.instance.wait_for_end(job).await;
-    assert_eq!(app::contract::headline(&record.job), "Report saved; written to the outbox folder, no e-mail was sent");
+    assert_eq!(contract::headline(&record.job), "Report saved; written to the outbox folder, no e-mail was sent");
     // Late is no error, and changes nothing.
     assert_eq!(ada.put(&format!("/api/v1/jobs/{id}/approval")).await.status, 200);
     worker.stop().await;

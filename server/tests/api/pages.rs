@@ -1,12 +1,12 @@
 //! The pages: who may see them, and that nothing in a document becomes part of them.
 
-use app::contract::Phase;
-use http::header::LOCATION;
-use server::{
+use contract::Phase;
+use domain::{
     id::{JobId, ReportId, RequestKey},
-    job::Services,
     people::Role,
 };
+use http::header::LOCATION;
+use server::worker::Services;
 
 use crate::support::{
     instance::Instance,

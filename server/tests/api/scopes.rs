@@ -1,13 +1,13 @@
 //! What a token may do: every route of the API that the documentation lists, with every kind of token.
 
 use axum::body::Body;
+use domain::{
+    id::JobId,
+    people::{Role, Scope, Scopes},
+};
 use http::{
     Method,
     header::{CONTENT_TYPE, WWW_AUTHENTICATE},
-};
-use server::{
-    id::JobId,
-    people::{Role, Scope, Scopes},
 };
 
 use crate::support::site::{KEY, Site};

@@ -1,11 +1,12 @@
 //! A job of a restored copy, as pages and programs see it: what is not known about it, and the decision that it waits for.
 
-use serde_json::json;
-use server::{
+use domain::{
+    hold::Hold,
     id::{JobId, RequestKey},
-    job::{Hold, Spec},
     people::Role,
+    spec::Spec,
 };
+use serde_json::json;
 
 use crate::support::{instance::Instance, site::Site, worker::Running};
 

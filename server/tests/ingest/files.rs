@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Write};
 
-use server::extract::{Extraction, Limits, Readability, extract};
+use documents::read::{Extraction, Limits, Readability, extract};
 use zip::write::SimpleFileOptions;
 
 pub fn read(name: &str, bytes: &[u8]) -> Extraction {

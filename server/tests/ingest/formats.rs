@@ -1,8 +1,8 @@
 //! What each format gives: text, title, date and coverage.
 
 use chrono::NaiveDate;
-use server::extract::date::{DateRule, When};
-use server::extract::{Format, Limits, Readability, embedded_date};
+use documents::read::date::{DateRule, When};
+use documents::read::{Format, Limits, Readability, embedded_date};
 
 use super::files::*;
 
@@ -52,7 +52,6 @@ fn a_workbook_gives_its_sheets_with_typed_values_and_never_a_dense_table() {
     assert!(matches!(found.date, Some((When::Instant(_), DateRule::Metadata))));
 }
 
-#[cfg(feature = "pdf")]
 #[test]
 fn a_pdf_names_the_pages_that_have_no_text() {
     let found = read("minutes.pdf", &pdf(&["First page", "", "Third page", "", ""]));
@@ -62,13 +61,6 @@ fn a_pdf_names_the_pages_that_have_no_text() {
     assert_eq!(found.date, Some((When::Instant("2026-05-31T23:00:00Z".parse().unwrap()), DateRule::Metadata)));
     let scan = read("minutes.pdf", &pdf(&["", ""]));
     assert_eq!(scan.coverage, Readability::NoText { why: "no text in it; it may be a scan".to_owned() });
-}
-
-#[cfg(not(feature = "pdf"))]
-#[test]
-fn without_pdf_support_a_pdf_says_so() {
-    let why = "PDF support is not built in".to_owned();
-    assert_eq!(read("a.pdf", &pdf(&["Text"])).coverage, Readability::Unreadable { why });
 }
 
 #[test]
@@ -133,7 +125,6 @@ fn an_encrypted_mail_is_locked_and_a_signed_one_is_not() {
     assert_eq!(read("a.eml", signed.as_bytes()).coverage, Readability::Read);
 }
 
-#[cfg(feature = "pdf")]
 #[test]
 fn text_that_a_pdf_page_draws_through_a_form_is_read() {
     let objects = [

@@ -2,12 +2,11 @@
 
 use std::sync::LazyLock;
 
+use documents::read::{Limits, Readability, embedded_date, extract};
 use proptest::prelude::*;
-use server::extract::{Limits, Readability, embedded_date, extract};
 
 use super::files::*;
 
-#[cfg(feature = "pdf")]
 #[test]
 fn a_pdf_page_that_is_broken_is_named_and_the_others_are_read() {
     let mut objects = vec![
@@ -24,7 +23,6 @@ fn a_pdf_page_that_is_broken_is_named_and_the_others_are_read() {
     assert_eq!((found.text.as_str(), found.coverage), ("Good", in_part("page 2 could not be read")));
 }
 
-#[cfg(feature = "pdf")]
 #[test]
 fn a_pdf_that_contains_itself_ends() {
     let page = |resources: &str| format!("<< /Type /Page /Parent 2 0 R /Resources << {resources} >> /Contents 4 0 R >>");
@@ -64,7 +62,6 @@ fn a_pdf_that_contains_itself_ends() {
     assert_eq!(found.coverage, Readability::Unreadable { why: "its pages contain themselves".to_owned() });
 }
 
-#[cfg(feature = "pdf")]
 #[test]
 fn a_pdf_stream_that_inflates_without_end_is_refused() {
     use std::io::Write;

@@ -1,13 +1,13 @@
 //! Corrections and second copies through a worker: the bytes that go out, and what cancels, crashes and people do to them.
 
-use app::contract::{NotDone, Outcome, Phase, Unconfirmed, headline};
 use chrono::TimeDelta;
-use server::{
+use contract::{NotDone, Outcome, Phase, Unconfirmed, headline};
+use domain::{
     id::{JobId, RequestKey},
-    job::Task,
-    mail::outbox::Outbox,
-    store::{Mailing, Record},
+    spec::Task,
 };
+use mail::outbox::Outbox;
+use store::{Mailing, Record};
 use tokio::time::timeout;
 
 use crate::support::{

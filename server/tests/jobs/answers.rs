@@ -8,13 +8,11 @@ use std::{
     time::Duration,
 };
 
-use app::contract::{CancelAnswer, Outcome, Phase, headline};
 use chrono::TimeDelta;
-use server::{
-    id::{JobId, RequestKey},
-    job::{Services, WorkerOptions},
-    store::{Record, Store},
-};
+use contract::{CancelAnswer, Outcome, Phase, headline};
+use domain::id::{JobId, RequestKey};
+use server::worker::{Services, WorkerOptions};
+use store::{Record, Store};
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::support::{

@@ -1,7 +1,8 @@
 //! Cancel while the worker collects, summarizes, and stands between two commands of the mail server.
 
-use app::contract::{EffectKind, NotDone, Outcome, Phase, StepKind, StepState, headline};
-use server::{job::Services, store::Record};
+use contract::{EffectKind, NotDone, Outcome, Phase, StepKind, StepState, headline};
+use server::worker::Services;
+use store::Record;
 use tokio::time::{Duration, Instant};
 
 use crate::{
@@ -24,7 +25,7 @@ const ACCEPTED: &[u8] = b"250 2.0.0 Ok: queued as ABC123\r\n";
 const ONE: &[&str] = &["anna@example.org"];
 const THREE: &[&str] = &["anna@example.org", "bert@example.org", "cleo@example.org"];
 
-async fn cancel(instance: &Instance, id: server::id::JobId) -> Record {
+async fn cancel(instance: &Instance, id: domain::id::JobId) -> Record {
     instance.store.cancel_job(id, "ada@example.org").await.unwrap().unwrap().1
 }
 
@@ -182,7 +183,7 @@ async fn cancel_at_the_dot(recipients: &[&str], before: usize, reply: &'static [
     server.reached().await;
     let record = cancel(&instance, id).await;
     assert_eq!((record.job.phase, headline(&record.job).as_str()), (Phase::Stopping, "Stopping…"));
-    let waiting = app::contract::waiting_for(&record.job).unwrap();
+    let waiting = contract::waiting_for(&record.job).unwrap();
     assert!(waiting.starts_with("A message has been handed to the mail server"), "{waiting}");
     server.release();
     let record = instance.wait_for_end(id).await;

@@ -1,12 +1,9 @@
 //! Workers at work while the clock of their machine is set.
 
-use app::contract::{Phase, headline};
 use chrono::TimeDelta;
-use server::{
-    id::RequestKey,
-    job::{Hold, Spec},
-    mail::outbox::Outbox,
-};
+use contract::{Phase, headline};
+use domain::{hold::Hold, id::RequestKey, spec::Spec};
+use mail::outbox::Outbox;
 use tokio::time::timeout;
 
 use crate::support::{

@@ -3,14 +3,12 @@
 
 use std::time::Duration;
 
-use app::contract::{EffectKind, MAX_CLAIMS, NotDone, Outcome, Phase, headline};
 use chrono::TimeDelta;
-use server::{
-    id::JobId,
-    job::{Services, WorkerOptions},
-    mail::outbox::Outbox,
-    store::Record,
-};
+use contract::{EffectKind, MAX_CLAIMS, NotDone, Outcome, Phase, headline};
+use domain::id::JobId;
+use mail::outbox::Outbox;
+use server::worker::{Services, WorkerOptions};
+use store::Record;
 use tokio::time::timeout;
 
 use crate::support::{

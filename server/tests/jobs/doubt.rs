@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use app::contract::{NotDone, Outcome, Phase, headline};
 use chrono::TimeDelta;
-use server::{id::JobId, job::Services, store::Record};
+use contract::{NotDone, Outcome, Phase, headline};
+use domain::id::JobId;
+use server::worker::Services;
+use store::Record;
 
 use crate::support::{
     instance::{Instance, LEASE},

@@ -1,12 +1,10 @@
 //! Whole jobs that nobody stops: what they leave behind, and the ways in which they can fail.
 
-use app::contract::{EffectKind, NotDone, Outcome, Phase, StepKind, StepState, headline};
-use server::{
-    job::Services,
-    source::coverage::Outcome as Found,
-    summarizer::{ModelSettings, Provider},
-};
+use contract::{EffectKind, NotDone, Outcome, Phase, StepKind, StepState, headline};
+use domain::coverage::Outcome as Found;
+use server::worker::Services;
 use sha2::{Digest, Sha256};
+use summarize::{ModelSettings, Provider};
 
 use crate::support::{
     instance::Instance,
@@ -99,7 +97,7 @@ async fn a_source_that_has_gone_is_named() {
 }
 
 /// Runs one job with a model server that reacts like this.
-async fn with_model(reactions: Vec<crate::support::model_server::Reaction>) -> (Instance, server::store::Record, ModelServer) {
+async fn with_model(reactions: Vec<crate::support::model_server::Reaction>) -> (Instance, store::Record, ModelServer) {
     let instance = Instance::new().await;
     instance.two_documents();
     let server = ModelServer::start(reactions).await;
@@ -156,7 +154,7 @@ async fn a_model_that_cannot_be_set_up_fails_the_job_with_the_reason() {
     let instance = Instance::new().await;
     instance.two_documents();
     let id = instance.job(TWO).await;
-    let summarizer = server::settings::SummarizerChoice::Model(ModelSettings::new(Provider::Ollama, " "));
+    let summarizer = summarize::SummarizerChoice::Model(ModelSettings::new(Provider::Ollama, " "));
     let worker = Running::start(Services { summarizer, ..instance.services() });
     let record = instance.wait_for_end(id).await;
     worker.stop().await;

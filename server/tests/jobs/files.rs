@@ -1,12 +1,10 @@
 //! Jobs whose uploaded files are in a file store: read, lost, and out of reach.
 
-use app::contract::{Phase, headline};
-use server::{
-    id::{JobId, RequestKey},
-    job::Services,
-    store::NewUpload,
-};
+use contract::{Phase, headline};
+use domain::id::{JobId, RequestKey};
+use server::worker::Services;
 use sha2::{Digest, Sha256};
+use store::NewUpload;
 use tokio::time::Duration;
 
 use crate::support::{

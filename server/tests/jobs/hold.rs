@@ -1,10 +1,11 @@
 //! The wait before the e-mail: nobody works on a held job, so a cancel in it is always clean, and no death matters.
 
-use app::contract::{Phase, headline};
 use chrono::TimeDelta;
-use server::{
+use contract::{Phase, headline};
+use domain::{
+    hold::Hold,
     id::{JobId, RequestKey},
-    job::{Hold, Spec},
+    spec::Spec,
 };
 
 use crate::support::{instance::Instance, worker::Running};

@@ -1,12 +1,10 @@
 //! Unconfirmed e-mails of a service that recognises a message by its key: the answer to the same message is the answer to the
 //! first one, as long as the key is recognised and nobody has cancelled.
 
-use app::contract::{NotDone, Outcome, headline};
 use chrono::TimeDelta;
-use server::{
-    job::{Services, reconcile::due_looks},
-    store::{LookRecord, LookResult, Record},
-};
+use contract::{NotDone, Outcome, headline};
+use server::worker::{Services, reconcile::due_looks};
+use store::{LookRecord, LookResult, Record};
 
 use crate::support::{
     instance::{Instance, LEASE},

@@ -9,16 +9,13 @@ use std::{
     time::Duration,
 };
 
-use app::contract::{NotDone, Outcome, headline};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-use server::{
-    clock::SharedClock,
-    id::JobId,
-    job::{Services, reconcile::due_looks},
-    mail::look::{Finding, Look, Wanted},
-    store::{LookRecord, LookResult, Record},
-};
+use contract::{NotDone, Outcome, headline};
+use domain::{clock::SharedClock, id::JobId};
+use mail::look::{Finding, Look, Wanted};
+use server::worker::{Services, reconcile::due_looks};
+use store::{LookRecord, LookResult, Record};
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::support::{
@@ -385,7 +382,7 @@ async fn the_trace_of_one_copy_proves_nothing_about_the_other() {
 async fn only_what_is_unconfirmed_is_looked_for() {
     let instance = Instance::new().await;
     instance.ended(&[(ANNA, accepted()), ("bert@example.org", refused())]).await;
-    let claim = instance.job_at(app::contract::StepKind::Email, &[ANNA]).await;
+    let claim = instance.job_at(contract::StepKind::Email, &[ANNA]).await;
     instance.hand_over(claim.id, claim.epoch, 2).await;
     let place = Place::new(&instance, "archive", vec![found()]);
     for _ in 0..5 {

@@ -1,12 +1,10 @@
 //! The e-mail step against a mail server that misbehaves: what is sent again, and what never is.
 
-use app::contract::{NotDone, Outcome, Phase, headline};
-use server::{
-    id::JobId,
-    job::Services,
-    mail::channel::{Channel, Outgoing, Reconciled},
-    store::Record,
-};
+use contract::{NotDone, Outcome, Phase, headline};
+use domain::id::JobId;
+use mail::channel::{Channel, Outgoing, Reconciled};
+use server::worker::Services;
+use store::Record;
 use uuid::Uuid;
 
 use crate::support::{

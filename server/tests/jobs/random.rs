@@ -10,14 +10,16 @@ use std::{
     time::Duration,
 };
 
-use app::contract::{CancelAnswer, EffectKind, Job, NotDone, Outcome, Phase, StepState, headline};
 use chrono::TimeDelta;
-use rand::{RngExt, SeedableRng, rngs::StdRng};
-use server::{
+use contract::{CancelAnswer, EffectKind, Job, NotDone, Outcome, Phase, StepState, headline};
+use domain::{
+    hold::Hold,
     id::{JobId, RequestKey},
-    job::{Hold, Services, Spec, WorkerOptions},
-    store::{Record, StoreError},
+    spec::Spec,
 };
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use server::worker::{Services, WorkerOptions};
+use store::{Record, StoreError};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},

@@ -2,14 +2,16 @@
 
 use std::fs;
 
-use app::contract::{Outcome, Phase, StepKind, headline};
 use chrono::TimeDelta;
-use server::{
+use contract::{Outcome, Phase, StepKind, headline};
+use domain::{
+    hold::Hold,
     id::{JobId, RequestKey},
-    job::{Hold, Services, Spec, Task, WorkerOptions, reconcile::due_looks},
-    mail::outbox::Outbox,
-    store::LookResult,
+    spec::{Spec, Task},
 };
+use mail::outbox::Outbox;
+use server::worker::{Services, WorkerOptions, reconcile::due_looks};
+use store::LookResult;
 
 use crate::support::{
     channels::{Dark, Stands},

@@ -1,7 +1,8 @@
 //! What stands in the message, read as bytes.
 
 use chrono::DateTime;
-use server::mail::compose::{ComposeError, Composed, Notice, compose, message_id};
+use domain::id::message_id;
+use mail::compose::{ComposeError, Composed, Notice, compose};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 

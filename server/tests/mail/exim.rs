@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use server::mail::{
+use mail::{
     channel::{Channel, Delivery, Outgoing, Phase, Retry, Stop},
     smtp::{Smtp, SmtpSettings},
 };

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use server::mail::{
+use mail::{
     look::{Archive, Finding, Look, MailboxSettings, Wanted},
-    smtp::{Secret, Security},
+    smtp::Security,
 };
+use secrecy::SecretString;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
@@ -84,7 +85,7 @@ fn settings(port: u16, security: Security) -> MailboxSettings {
         port: Some(port),
         security,
         username: "u".into(),
-        password: Secret::new("correct horse"),
+        password: SecretString::from("correct horse"),
         folder: "INBOX".into(),
         extra_ca_file: None,
         idle_seconds: 30,

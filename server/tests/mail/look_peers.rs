@@ -2,11 +2,12 @@
 
 use std::{fs, time::Duration};
 
-use server::mail::{
+use mail::{
     channel::{Channel, Delivery, Outgoing, Stop},
     look::{Archive, Bounces, Finding, LogFile, LogFormat, LogSettings, Look, MailboxSettings, Wanted},
-    smtp::{Secret, Security, Smtp, SmtpSettings},
+    smtp::{Security, Smtp, SmtpSettings},
 };
+use secrecy::SecretString;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -233,7 +234,7 @@ async fn a_mailbox_that_cannot_be_opened_is_said_so() {
         Archive::new(&settings).expect("settings")
     };
     for (look, reason) in [
-        (change(|s| s.password = Secret::new("wrong"), Security::Plain), "signing in was refused: "),
+        (change(|s| s.password = SecretString::from("wrong"), Security::Plain), "signing in was refused: "),
         (change(|s| s.folder = "Nowhere".into(), Security::Plain), "opening the folder was refused: "),
         (change(|s| s.extra_ca_file = None, Security::Tls), "no trusted TLS connection: "),
         (change(|s| s.extra_ca_file = None, Security::StartTls), "no trusted TLS connection: "),

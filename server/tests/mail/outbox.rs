@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use async_trait::async_trait;
-use server::mail::{
+use mail::{
     channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Reconciled, Refused, Retry, Stop},
     outbox::Outbox,
 };

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use server::mail::{
+use mail::{
     channel::{Channel, Delivery, Phase, Reconciled, Retry, Stop},
     resend::Resend,
 };

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta};
-use server::mail::{
+use mail::{
     channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Reconciled, Refused, Retry, Stop},
     key,
     resend::{Resend, ResendSettings},
-    smtp::{Secret, Smtp},
+    smtp::Smtp,
 };
+use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 
@@ -281,7 +282,7 @@ async fn a_key_is_used_only_while_the_service_knows_it() {
 async fn a_message_rendered_for_another_channel_or_account_is_not_handed_over_again() {
     let api = Api::start(Vec::new()).await;
     let channel = api.channel();
-    let other = Resend::new(&ResendSettings { api_key: Secret::new("re_other"), ..api.settings() }).expect("settings");
+    let other = Resend::new(&ResendSettings { api_key: SecretString::from("re_other"), ..api.settings() }).expect("settings");
     let smtp = Smtp::new(&settings(1)).expect("settings");
     for rendered_by in [&other as &dyn Channel, &smtp] {
         let message = rendered_for(rendered_by, "t");

@@ -1,9 +1,10 @@
 //! Cancel and shutdown at every point of a session: clean before the final dot, too late after it.
 
-use server::mail::{
+use mail::{
     channel::{Cause, Channel, Delivery, Phase, Stop},
-    smtp::{Secret, Smtp},
+    smtp::Smtp,
 };
+use secrecy::SecretString;
 
 use crate::support::{
     mail::{Record, huge_message, message, settings},
@@ -20,7 +21,7 @@ async fn stop_at(script: Script, phase: Phase, shutdown: bool) {
     let server = Server::start(script);
     let mut settings = settings(server.port);
     settings.username = Some("u".into());
-    settings.password = Some(Secret::new("p"));
+    settings.password = Some(SecretString::from("p"));
     let smtp = Smtp::new(&settings).expect("settings");
     let (record, stop) = (Record::allowing(), Stop::default());
     let message = if phase == Phase::Body { huge_message() } else { message() };

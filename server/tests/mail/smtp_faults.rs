@@ -6,7 +6,7 @@
 
 use std::{fmt::Write as _, io::Write as _};
 
-use server::mail::channel::{Delivery, Phase, Retry};
+use mail::channel::{Delivery, Phase, Retry};
 
 use crate::support::{
     mail::{huge_message, message},

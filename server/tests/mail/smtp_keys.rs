@@ -1,6 +1,6 @@
 //! A mail server whose service recognises messages by a header: asking again after a lost answer.
 
-use server::mail::{
+use mail::{
     channel::{Channel, Delivery, Outgoing, Reconciled, Stop},
     smtp::Smtp,
 };

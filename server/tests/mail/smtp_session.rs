@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server::mail::{
+use mail::{
     channel::{Cause, Channel, Delivery, Phase, Refused, Retry, Stop},
     smtp::Smtp,
 };

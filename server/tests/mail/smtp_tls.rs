@@ -2,10 +2,11 @@
 
 use std::io::Write as _;
 
-use server::mail::{
+use mail::{
     channel::{Channel, Delivery, Phase, Retry, Stop},
-    smtp::{Secret, Security, SettingsError, Smtp, SmtpSettings},
+    smtp::{Security, SettingsError, Smtp, SmtpSettings},
 };
+use secrecy::SecretString;
 use tempfile::NamedTempFile;
 
 use crate::support::{
@@ -15,7 +16,7 @@ use crate::support::{
 };
 
 fn tls_settings(port: u16, security: Security, ca: Option<&NamedTempFile>) -> SmtpSettings {
-    SmtpSettings { username: Some("u".into()), password: Some(Secret::new("p")), ..settings(port, security, ca) }
+    SmtpSettings { username: Some("u".into()), password: Some(SecretString::from("p")), ..settings(port, security, ca) }
 }
 
 fn starttls_script() -> Script {

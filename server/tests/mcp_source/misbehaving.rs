@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use documents::mcp::ServerSource;
 use serde_json::json;
-use server::{mcp::client::ServerSource, store::CallState};
+use store::CallState;
 
 use super::{services, wiki_job};
 use crate::support::{

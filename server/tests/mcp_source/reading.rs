@@ -1,13 +1,10 @@
 //! What servers give becomes documents, and what they do not give becomes lines of the coverage list.
 
-use app::contract::Phase;
+use contract::Phase;
+use documents::mcp::ServerSource;
+use domain::{coverage::Outcome, id::JobId};
 use serde_json::json;
-use server::{
-    id::JobId,
-    mcp::client::ServerSource,
-    source::coverage::Outcome,
-    store::{CallState, CollectedDocument},
-};
+use store::{CallState, CollectedDocument};
 
 use super::{MINUTES, services, wiki_job};
 use crate::support::{
@@ -153,7 +150,7 @@ async fn a_token_opens_the_door_and_its_lack_is_said() {
     let mut source = server.source(&["give"]);
     let (_, documents) = run(&instance, source.clone()).await;
     assert_eq!(labels(&documents), ["give: Read"]);
-    if let server::mcp::client::Link::Http { bearer, .. } = &mut source.settings.link {
+    if let documents::mcp::Link::Http { bearer, .. } = &mut source.settings.link {
         *bearer = None;
     }
     let (_, documents) = run(&instance, source).await;
@@ -165,14 +162,14 @@ async fn a_server_that_cannot_be_asked_leaves_a_line() {
     let instance = Instance::new().await;
     let server = McpServer::start(Transport::Stdio).await;
     let mut source = server.source(&["give"]);
-    if let server::mcp::client::Link::Stdio(program) = &mut source.settings.link {
+    if let documents::mcp::Link::Stdio(program) = &mut source.settings.link {
         program.path = "/no/such/program".into();
     }
     let (_, documents) = run(&instance, source).await;
     assert!(labels(&documents)[0].contains("its program /no/such/program cannot be started"), "{documents:#?}");
 
     let mut source = server.source(&["give"]);
-    if let server::mcp::client::Link::Stdio(program) = &mut source.settings.link {
+    if let documents::mcp::Link::Stdio(program) = &mut source.settings.link {
         program.path = "/bin/false".into();
     }
     let (_, documents) = run(&instance, source).await;
@@ -181,7 +178,7 @@ async fn a_server_that_cannot_be_asked_leaves_a_line() {
     let elsewhere = McpServer::start(Transport::Http).await;
     let mut source = elsewhere.source(&["give"]);
     drop(elsewhere);
-    if let server::mcp::client::Link::Http { url, .. } = &mut source.settings.link {
+    if let documents::mcp::Link::Http { url, .. } = &mut source.settings.link {
         url.set_query(Some("key=s3cret"));
     }
     let (_, documents) = run(&instance, source).await;

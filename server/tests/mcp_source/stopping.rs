@@ -1,9 +1,11 @@
 //! A cancel in the middle of a call: the signal that each transport has for it, and nothing else; what the record says; and that
 //! nothing is left behind.
 
-use app::contract::{Phase, headline};
+use contract::{Phase, headline};
+use documents::mcp::ServerSource;
+use domain::id::JobId;
 use serde_json::json;
-use server::{id::JobId, mcp::client::ServerSource, store::CallState};
+use store::CallState;
 
 use tokio::time::timeout;
 

@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use app::contract::Phase;
-use server::{
-    id::JobId,
-    store::{CallRecord, CallState},
-};
+use contract::Phase;
+use domain::id::JobId;
+use store::{CallRecord, CallState};
 
 use tokio::time::timeout;
 
@@ -196,7 +194,7 @@ async fn a_task_that_outlives_its_job_is_cancelled_by_the_sweep() {
     let mut bus = instance.store.bus().subscribe();
     let told = async {
         while !instance.history(id).await.contains(&said) {
-            server::bus::changed(&mut bus, id).await;
+            store::notifications::changed(&mut bus, id).await;
         }
     };
     timeout(PATIENCE, told).await.expect("the sweep says what it saw");

@@ -7,11 +7,9 @@ use std::{
 };
 
 use chrono::{TimeDelta, Timelike};
+use domain::clock::{Clock, SystemClock};
 use serde_json::json;
-use server::{
-    clock::{Clock, SystemClock},
-    store::Store,
-};
+use store::Store;
 use tokio::task::spawn_blocking;
 
 use crate::support::{

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use app::contract::{EffectKind, JobKind, NotDone, Outcome, Phase, Refusal, StepKind, Verdict, headline};
 use chrono::TimeDelta;
-use server::{
+use contract::{EffectKind, JobKind, NotDone, Outcome, Phase, Refusal, StepKind, Verdict, headline};
+use domain::{
     id::{JobId, RequestKey},
-    job::Task,
-    store::{Decision, Mailing, Ruling},
+    spec::Task,
 };
+use store::{Decision, Mailing, Ruling};
 use tokio::task::JoinSet;
 
 use crate::support::{

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use app::contract::{CancelAnswer, Job, Outcome, Phase, Refusal, StepKind, StepState, Verdict, headline};
 use chrono::TimeDelta;
-use server::store::{Claim, CollectedDocument, StoreError};
+use contract::{CancelAnswer, Job, Outcome, Phase, Refusal, StepKind, StepState, Verdict, headline};
+use store::{Claim, CollectedDocument, StoreError};
 
 use crate::support::instance::{Instance, refusal};
 
@@ -97,7 +97,7 @@ fn document() -> CollectedDocument {
         sha256: None,
         date: None,
         dated_by: None,
-        coverage: server::source::coverage::Outcome::Read.into(),
+        coverage: domain::coverage::Outcome::Read.into(),
         text: Some("Text.".into()),
     }
 }
@@ -223,7 +223,7 @@ async fn the_first_cancel_counts_and_every_other_one_is_remembered() {
     assert_eq!(again.job, accepted.job);
     assert_eq!(instance.history(claim.id).await.last().unwrap(), "Cancel pressed again by bob@example.org");
 
-    let broken_off = Verdict::NotDone(app::contract::NotDone::BrokenOff, "before the message".into());
+    let broken_off = Verdict::NotDone(contract::NotDone::BrokenOff, "before the message".into());
     instance.change(claim.id, |job| job.settle(1, 2, broken_off)).await.unwrap();
     instance.change(claim.id, |job| job.account(1)).await.unwrap();
     let (third, record) = asked("ada@example.org").await.unwrap().unwrap();
@@ -250,7 +250,7 @@ async fn a_late_cancel_changes_nothing_and_is_remembered() {
         let last = instance.history(claim.id).await.pop().unwrap();
         assert_eq!(last, "Cancel by ada@example.org arrived late; the job had already ended");
     }
-    assert!(instance.store.cancel_job(server::id::JobId::new(), "ada@example.org").await.unwrap().is_none());
+    assert!(instance.store.cancel_job(domain::id::JobId::new(), "ada@example.org").await.unwrap().is_none());
 }
 
 #[tokio::test]

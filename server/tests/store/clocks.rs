@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use app::contract::{Phase, Recovery, StepKind};
 use chrono::TimeDelta;
-use server::{
+use contract::{Phase, Recovery, StepKind};
+use domain::{
     clock::{Clock, ManualClock},
+    hold::Hold,
     id::{JobId, RequestKey},
-    job::{Hold, Spec},
-    store::{Heartbeat, Store},
+    spec::Spec,
 };
+use store::{Heartbeat, Store};
 
 use crate::support::instance::{Instance, LEASE};
 

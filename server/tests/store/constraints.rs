@@ -1,7 +1,7 @@
 //! The database refuses by itself what the contract forbids, should the program ever have a bug.
 
-use app::contract::StepKind;
-use server::store::Claim;
+use contract::StepKind;
+use store::Claim;
 
 use crate::support::{instance::Instance, raw::Raw};
 

@@ -2,13 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use app::contract::{Phase, StepKind};
-use server::{
+use contract::{Phase, StepKind};
+use domain::{
     id::{JobId, RequestKey, UserId},
-    job::WorkerOptions,
     people::Role,
-    store::{Claim, ClaimTerms},
 };
+use server::worker::WorkerOptions;
+use store::{Claim, ClaimTerms};
 use tokio::{sync::Barrier, task::JoinSet};
 
 use crate::support::{
@@ -56,7 +56,7 @@ async fn first_come_first_served_but_for_who_has_enough_at_work() {
 async fn a_held_job_is_not_at_work() {
     let instance = Instance::new().await;
     let one_each = ClaimTerms { per_person: Some(1), ..TWO_EACH };
-    let held = server::job::Spec { hold: server::job::Hold::Approval, ..instance.spec(&["anna@example.org"]) };
+    let held = domain::spec::Spec { hold: domain::hold::Hold::Approval, ..instance.spec(&["anna@example.org"]) };
     instance.store.create_job(instance.owner, RequestKey::new(), &held).await.unwrap();
     let next = job_of(&instance, instance.owner).await;
     let claim = instance.store.claim_job("worker", one_each).await.unwrap().unwrap();

@@ -8,14 +8,13 @@ use std::{
 };
 
 use chrono::TimeDelta;
-use server::{
-    files::{Files, FilesError},
-    id::{RequestKey, UploadId},
-    settings::FilesSettings,
-    store::{NewUpload, StoreError},
-};
+use domain::id::{RequestKey, UploadId};
 use sha2::{Digest, Sha256};
 use sqlx::{query, query_as};
+use store::{
+    NewUpload, StoreError,
+    files::{Files, FilesError, FilesSettings},
+};
 
 use crate::support::{ended::accepted, instance::Instance, raw::on};
 

@@ -1,12 +1,10 @@
 //! What a deletion takes away, what it leaves, and when that may be forgotten as well.
 
-use app::contract::{EffectKind, Outcome, StepKind};
 use chrono::TimeDelta;
-use server::{
-    id::{JobId, RequestKey, UploadId, UserId},
-    store::{EffectFilter, EffectPart, LookResult, NewUpload, Ruling},
-};
+use contract::{EffectKind, Outcome, StepKind};
+use domain::id::{JobId, RequestKey, UploadId, UserId};
 use sqlx::query;
+use store::{EffectFilter, EffectPart, LookResult, NewUpload, Ruling};
 
 use crate::support::{
     ended::{accepted, ordered, refused, unanswered},

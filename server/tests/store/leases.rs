@@ -3,12 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use app::contract::Recovery;
 use chrono::{DateTime, TimeDelta, Utc};
-use server::{
-    clock::{Clock, SteadyTime, SystemClock},
-    store::{ClaimTerms, Heartbeat, Store},
-};
+use contract::Recovery;
+use domain::clock::{Clock, SteadyTime, SystemClock};
+use store::{ClaimTerms, Heartbeat, Store};
 use tokio::time::{Instant, sleep};
 
 use crate::support::{

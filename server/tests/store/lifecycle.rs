@@ -2,13 +2,15 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use app::contract::{Epoch, Job, Outcome, Phase, Refusal, StepKind, StepState, Verdict, headline};
 use chrono::TimeDelta;
-use server::{
-    bus::{JobChanged, News},
+use contract::{Epoch, Job, Outcome, Phase, Refusal, StepKind, StepState, Verdict, headline};
+use domain::{
     id::{JobId, RequestKey},
     people::Role,
-    store::{ClaimTerms, Heartbeat},
+};
+use store::{
+    ClaimTerms, Heartbeat,
+    notifications::{JobChanged, News},
 };
 use tokio::task::JoinSet;
 

@@ -2,15 +2,15 @@
 
 use std::{collections::HashMap, path::Path, sync::Arc};
 
-use app::contract::{JobKind, NotDone, Outcome, Phase, Verdict};
 use chrono::{DateTime, Utc};
-use server::{
+use contract::{JobKind, NotDone, Outcome, Phase, Verdict};
+use domain::{
     clock::ManualClock,
     id::{JobId, RequestKey, UserId},
     people::Scopes,
-    store::{EffectFilter, EffectPart, Place, Store},
 };
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection, migrate::Migrator, query_scalar, raw_sql, sqlite::SqliteConnectOptions};
+use store::{EffectFilter, EffectPart, Place, Store};
 use uuid::Uuid;
 
 use crate::support::instance::{PATIENCE, terms};
@@ -167,9 +167,9 @@ async fn what_the_new_version_does_is_possible_with_old_rows() {
     store.settle_by_person(ENDED, 2, false, "ada@example.org", "nothing came").await.unwrap().unwrap();
     let settled = store.job(ENDED).await.unwrap().unwrap().job.effect(2).cloned().unwrap();
     assert_eq!((settled.outcome, settled.not_done), (Outcome::NotDone, Some(NotDone::Attested)));
-    let task = server::job::Task::SecondCopy { about: ENDED, number: 2 };
+    let task = domain::spec::Task::SecondCopy { about: ENDED, number: 2 };
     let copy = store.order_mailing(RequestKey::new(), task, "ada@example.org", "why", true).await.unwrap();
-    assert!(matches!(copy, server::store::Mailing::Job(_)), "a message may be there twice: {copy:?}");
+    assert!(matches!(copy, store::Mailing::Job(_)), "a message may be there twice: {copy:?}");
     store.withdraw_report(ENDED, "ada@example.org", "wrong").await.unwrap().unwrap();
 
     // The constraints and the triggers of both versions stand.

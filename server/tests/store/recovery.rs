@@ -1,8 +1,8 @@
 //! Workers that die, and workers that were only thought dead.
 
-use app::contract::{Job, MAX_CLAIMS, NotDone, Outcome, Phase, Recovery, Refusal, StepKind, StepState, Verdict, headline};
 use chrono::TimeDelta;
-use server::store::{Claim, Heartbeat};
+use contract::{Job, MAX_CLAIMS, NotDone, Outcome, Phase, Recovery, Refusal, StepKind, StepState, Verdict, headline};
+use store::{Claim, Heartbeat};
 
 use crate::support::instance::{Instance, LEASE, refusal};
 
@@ -135,7 +135,7 @@ async fn a_message_in_doubt_is_unconfirmed_and_never_sent_again() {
 }
 
 /// Sends a message as the holder of `epoch`, to its acceptance.
-async fn send(instance: &Instance, epoch: u32, number: u32) -> Result<(), server::store::StoreError> {
+async fn send(instance: &Instance, epoch: u32, number: u32) -> Result<(), store::StoreError> {
     let id = instance.store.jobs(None, None, None, 1).await?[0].row.id;
     instance.change(id, |job| job.begin_effect(epoch, number)).await?;
     instance.change(id, |job| job.doubt(epoch, number)).await?;

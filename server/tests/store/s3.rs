@@ -1,12 +1,12 @@
 //! Uploads in an object store, over HTTP: what is signed, in which order things are written, and what an outage leaves.
 
 use chrono::TimeDelta;
-use server::{
-    files::{FilesError, OpenError},
-    id::{RequestKey, UploadId},
-    store::{NewUpload, StoreError},
-};
+use domain::id::{RequestKey, UploadId};
 use sha2::{Digest, Sha256};
+use store::{
+    NewUpload, StoreError,
+    files::{FilesError, OpenError},
+};
 
 use crate::support::{
     instance::Instance,

@@ -38,9 +38,9 @@ async fn names(raw: &mut Raw) -> BTreeSet<String> {
 #[tokio::test]
 async fn both_databases_have_the_same_tables() {
     let folder = TempDir::new().unwrap();
-    let place = server::store::Place::Sqlite(folder.path().join("recount.sqlite3"));
-    let clock = std::sync::Arc::new(server::clock::SystemClock);
-    server::store::Store::open(&place, clock, "recount.test").await.unwrap().close().await;
+    let place = store::Place::Sqlite(folder.path().join("recount.sqlite3"));
+    let clock = std::sync::Arc::new(domain::clock::SystemClock);
+    store::Store::open(&place, clock, "recount.test").await.unwrap().close().await;
     let instance = Instance::new().await;
     let (mut file, mut other) = (Raw::open(&place).await, instance.raw().await);
     let in_file = columns(&mut file).await;

@@ -1,12 +1,13 @@
 //! Copies of the database that took its place: what was open in them waits for a person, whatever the time and whoever works.
 
-use app::contract::{CancelAnswer, Job, NotDone, Outcome, Phase, StepKind, StepState, Unconfirmed, Verdict, headline};
 use chrono::TimeDelta;
-use server::{
+use contract::{CancelAnswer, Job, NotDone, Outcome, Phase, StepKind, StepState, Unconfirmed, Verdict, headline};
+use domain::{
+    hold::Hold,
     id::{JobId, RequestKey},
-    job::{Hold, Spec},
-    store::{Claim, Heartbeat},
+    spec::Spec,
 };
+use store::{Claim, Heartbeat};
 
 use crate::support::{
     ended::{accepted, unanswered},

@@ -8,9 +8,9 @@ use std::{
     time::Duration,
 };
 
-use app::contract::Via;
 use async_trait::async_trait;
-use server::mail::{
+use contract::Via;
+use mail::{
     channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Refused, Stop},
     outbox::Outbox,
 };

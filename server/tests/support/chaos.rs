@@ -8,12 +8,10 @@ use std::{
     time::Duration,
 };
 
-use app::contract::Outcome;
 use async_trait::async_trait;
-use server::{
-    mail::channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Retry, Stop},
-    store::{EffectFilter, EffectPart, Store},
-};
+use contract::Outcome;
+use mail::channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Retry, Stop};
+use store::{EffectFilter, EffectPart, Store};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 

@@ -9,8 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use server::store::Place;
 use sqlx::{Connection, PgConnection, query_scalar, raw_sql};
+use store::Place;
 use tempfile::TempDir;
 
 use super::instance::PATIENCE;

@@ -9,11 +9,9 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use mail::{look::MailboxSettings, smtp::Security};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use server::mail::{
-    look::MailboxSettings,
-    smtp::{Secret, Security},
-};
+use secrecy::SecretString;
 use tempfile::TempDir;
 
 use super::exim::{free_port, greets, open, root};
@@ -140,7 +138,7 @@ impl Dovecot {
             port: Some(if security == Security::Tls { self.encrypted } else { self.clear }),
             security,
             username: user.into(),
-            password: Secret::new(PASSWORD),
+            password: SecretString::from(PASSWORD),
             folder: "INBOX".into(),
             extra_ca_file: Some(self.ca()),
             idle_seconds: 30,

@@ -1,12 +1,12 @@
 //! Jobs that have ended this way or that, and mailings about them, without a worker.
 
-use app::contract::{StepKind, Verdict};
-use server::{
+use contract::{StepKind, Verdict};
+use domain::{
     id::{JobId, RequestKey},
-    job::Task,
-    store::{Mailing, Message},
+    spec::Task,
 };
 use sha2::{Digest, Sha256};
+use store::{Mailing, Message};
 
 use super::instance::{Instance, terms};
 
@@ -15,7 +15,7 @@ pub fn accepted() -> Verdict {
 }
 
 pub fn refused() -> Verdict {
-    Verdict::NotDone(app::contract::NotDone::Refused, "550 5.1.1 no such user".into())
+    Verdict::NotDone(contract::NotDone::Refused, "550 5.1.1 no such user".into())
 }
 
 pub fn unanswered() -> Verdict {

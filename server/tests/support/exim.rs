@@ -10,7 +10,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use server::mail::channel::Outgoing;
+use mail::channel::Outgoing;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},

@@ -2,21 +2,22 @@
 
 use std::{fs, path::Path, process::Command, sync::Arc, time::Duration};
 
-use app::contract::{EffectKind, Job, Refusal, StepKind};
 use chrono::{DateTime, TimeDelta, Utc};
-use server::{
-    bus::changed,
+use contract::{EffectKind, Job, Refusal, StepKind};
+use domain::{
     clock::ManualClock,
+    hold::Hold,
     id::{JobId, ReportId, RequestKey, UserId},
-    job::{Hold, SourceSpec, Spec, Task},
     people::{EmailAddress, Role, password::PasswordHash},
-    store::{Claim, ClaimTerms, NewUser, Place, Record, Store, StoreError, back_up},
+    spec::{SourceSpec, Spec, Task},
 };
 use sqlx::postgres::PgConnectOptions;
+use store::{Claim, ClaimTerms, NewUser, Place, Record, Store, StoreError, back_up, notifications::changed};
 use tempfile::TempDir;
 use tokio::time::{Instant, timeout};
 
-use super::{database::Database, proxy::Proxy, raw::Raw};
+use super::{proxy::Proxy, raw::Raw};
+use store::testing::Database;
 
 /// How long a test waits for something that must come, before it fails. Generous, for machines under load; shorter than what the
 /// program itself would wait for a server that is silent, so that waiting in vain shows.
@@ -41,7 +42,7 @@ pub struct Instance {
 
 impl Instance {
     /// Accounts for every job whose lease has expired.
-    pub async fn recover(&self) -> Vec<(JobId, app::contract::Recovery)> {
+    pub async fn recover(&self) -> Vec<(JobId, contract::Recovery)> {
         let mut recovered = Vec::new();
         for id in self.store.expired_leases().await.expect("the database works") {
             let recovery = self.store.recover_job(id).await.expect("the database works");
@@ -133,7 +134,7 @@ impl Instance {
             sources: vec![SourceSpec {
                 id: "minutes".into(),
                 name: "Minutes".into(),
-                place: server::source::Place::whole(server::source::Folder {
+                place: domain::place::Place::whole(domain::place::Folder {
                     name: "Minutes".into(),
                     root: self.folder().join("minutes"),
                 })

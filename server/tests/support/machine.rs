@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use server::store::Place;
 use sqlx::{ConnectOptions, query_scalar};
+use store::Place;
 use tokio::time::{Instant, sleep};
 
 use super::{

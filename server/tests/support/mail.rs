@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use chrono::DateTime;
-use server::mail::{
+use domain::id::message_id;
+use mail::{
     channel::{Channel, Journal, Outgoing, Refused},
-    compose::{Notice, compose, message_id},
+    compose::{Notice, compose},
     smtp::{Security, SmtpSettings, Timeouts},
 };
 use sha2::{Digest, Sha256};

@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
+use documents::mcp::{Link, Program, ServerSettings, ServerSource, ToolCall, Wanted};
 use serde_json::{Value, json};
-use server::mcp::client::{Link, Program, ServerSettings, ServerSource, ToolCall, Wanted};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
@@ -112,13 +112,13 @@ impl McpServer {
                 let mut words = self.command().into_iter();
                 Link::Stdio(Program {
                     path: words.next().expect("a program").into(),
-                    arguments: words.map(server::mail::smtp::Secret::new).collect(),
-                    environment: [("WIKI_TOKEN".to_owned(), server::mail::smtp::Secret::new("s3cret"))].into(),
+                    arguments: words.map(secrecy::SecretString::from).collect(),
+                    environment: [("WIKI_TOKEN".to_owned(), "s3cret".into())].into(),
                     folder: None,
                 })
             }
             Transport::Http => {
-                let bearer = self.options["token"].as_str().map(server::mail::smtp::Secret::new);
+                let bearer = self.options["token"].as_str().map(secrecy::SecretString::from);
                 Link::Http { url: self.url().parse().unwrap(), bearer }
             }
         };

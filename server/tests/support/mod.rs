@@ -3,7 +3,6 @@
 pub mod channels;
 pub mod chaos;
 pub mod cluster;
-pub mod database;
 pub mod dovecot;
 pub mod ended;
 pub mod exim;

@@ -8,10 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use server::{
-    settings::SummarizerChoice,
-    summarizer::{ModelSettings, Provider},
-};
+use summarize::{ModelSettings, Provider, SummarizerChoice};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},

@@ -15,12 +15,13 @@ use std::{
 };
 
 use serde_json::Value;
-use server::store::Place;
 use sqlx::ConnectOptions;
+use store::Place;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
-use super::{database::Database, instance::PATIENCE, pages::Pages};
+use super::{instance::PATIENCE, pages::Pages};
+use store::testing::Database;
 
 /// The name of the data folder.
 const DATA: &str = "data";

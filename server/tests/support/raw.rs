@@ -1,9 +1,10 @@
 //! A connection of its own to a test's database, for looking at and tampering with rows.
 
-use server::{id::JobId, store::Place};
+use domain::id::JobId;
 use sqlx::{
     AssertSqlSafe, Connection, PgConnection, SqliteConnection, query, query_scalar, raw_sql, sqlite::SqliteConnectOptions,
 };
+use store::Place;
 
 use super::instance::PATIENCE;
 

@@ -9,11 +9,9 @@ use std::{
 };
 
 use chrono::TimeDelta;
+use mail::resend::{Resend, ResendSettings};
+use secrecy::SecretString;
 use serde_json::{Value, json};
-use server::mail::{
-    resend::{Resend, ResendSettings},
-    smtp::Secret,
-};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -106,7 +104,7 @@ pub struct Api {
 /// Settings that lead to this address.
 pub fn account(base_url: &str) -> ResendSettings {
     ResendSettings {
-        api_key: Secret::new("re_test"),
+        api_key: SecretString::from("re_test"),
         base_url: base_url.to_owned(),
         from: "Recount <r@example.org>".into(),
         connect_seconds: 30,

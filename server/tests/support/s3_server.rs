@@ -14,11 +14,8 @@ use axum::{
 };
 use chrono::{DateTime, Utc};
 use http::{Method, StatusCode};
-use server::{
-    files::{Files, OpenError},
-    settings::FilesSettings,
-};
 use sha2::{Digest, Sha256};
+use store::files::{Files, FilesSettings, OpenError};
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},

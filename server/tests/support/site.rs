@@ -6,6 +6,8 @@ use axum::{
     Router,
     body::{Body, to_bytes},
 };
+use documents::source::setting::{Reads, SourceSetting};
+use domain::{id::UserId, people::Scopes};
 use futures_util::StreamExt;
 use http::{
     HeaderMap, Request, StatusCode,
@@ -14,13 +16,10 @@ use http::{
 };
 use serde_json::Value;
 use server::{
-    desk::Desk,
     http::{AppState, PeopleState, router},
-    id::UserId,
-    job::Services,
-    people::{Scopes, first_admin::FirstAdmin},
+    service::{Desk, first_admin::FirstAdmin},
     settings::{Settings, UploadSettings},
-    source::setting::{Reads, SourceSetting},
+    worker::Services,
 };
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use server::mail::{
+use mail::{
     channel::{Channel, Delivery, Outgoing, Phase, Retry, Stop},
-    smtp::{Secret, Security, Smtp, SmtpSettings},
+    smtp::{Security, Smtp, SmtpSettings},
 };
+use secrecy::SecretString;
 use tempfile::NamedTempFile;
 use tokio_rustls::TlsAcceptor;
 
@@ -80,7 +81,7 @@ pub fn run_over(transport: &Transport, script: Script, message: &Outgoing, sign_
         let (server, mut settings) = transport.serve(script);
         if sign_in {
             settings.username = Some("u".into());
-            settings.password = Some(Secret::new("p"));
+            settings.password = Some(SecretString::from("p"));
         }
         let smtp = Smtp::new(&settings).expect("settings");
         let (record, stop) = (Record::allowing(), Stop::default());

@@ -2,12 +2,12 @@
 
 use std::{io::Write as _, sync::Arc};
 
+use ::mail::smtp::{Security, SmtpSettings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::{
     ServerConfig,
     pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
 };
-use server::mail::smtp::{Security, SmtpSettings};
 use tempfile::NamedTempFile;
 use tokio_rustls::TlsAcceptor;
 

@@ -1,6 +1,6 @@
 //! Whether a sentence for people is true to what the outside has seen.
 
-use app::contract::{EffectKind, Job, Outcome, Phase};
+use contract::{EffectKind, Job, Outcome, Phase};
 use serde_json::Value;
 
 /// Checks the headline of a job that has ended against the rows in the table of reports and the messages that were accepted.

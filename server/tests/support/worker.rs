@@ -7,13 +7,10 @@ use std::{
     time::Duration,
 };
 
-use server::{
-    extract::Limits,
-    job::{Services, Worker, WorkerOptions},
-    mail::{channel::Channel, outbox::Outbox, smtp::Smtp},
-    mcp::client::Servers,
-    settings::SummarizerChoice,
-};
+use documents::{mcp::Servers, read::Limits};
+use mail::{channel::Channel, outbox::Outbox, smtp::Smtp};
+use server::worker::{Services, Worker, WorkerOptions};
+use summarize::SummarizerChoice;
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 

@@ -1,8 +1,9 @@
 //! U+0000, which PostgreSQL's text cannot hold, at every place where text comes from outside.
 
-use app::contract::{Outcome, Phase, StepKind, Verdict};
+use contract::{Outcome, Phase, StepKind, Verdict};
+use domain::{id::ReportId, people::Role};
 use serde_json::json;
-use server::{id::ReportId, people::Role, settings::SummarizerChoice};
+use summarize::SummarizerChoice;
 
 use crate::support::{
     site::{Form, Site},
@@ -66,7 +67,7 @@ async fn what_documents_and_servers_say_is_stored_without_it() {
     let text = format!("# Mee\0ting\n\n{}", "The council approved 140,000 dollars for the library. ".repeat(50));
     instance.document("2026-06-03-meeting.md", text);
     let id = instance.job(ONE).await;
-    let worker = Running::start(server::job::Services { summarizer: SummarizerChoice::BuiltIn, ..instance.services() });
+    let worker = Running::start(server::worker::Services { summarizer: SummarizerChoice::BuiltIn, ..instance.services() });
     assert_eq!(instance.wait_for_end(id).await.job.phase, Phase::Finished);
     worker.stop().await;
 

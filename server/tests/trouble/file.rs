@@ -9,8 +9,8 @@ use std::{
 };
 
 use serde_json::json;
-use server::store::Trouble;
 use sqlx::{Connection, Executor, SqliteConnection, sqlite::SqliteConnectOptions};
+use store::Trouble;
 
 use super::program::until_ready;
 use crate::support::{

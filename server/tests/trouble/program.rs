@@ -2,8 +2,8 @@
 
 use std::{process::Command, time::Duration};
 
-use server::store::Place;
 use sqlx::ConnectOptions;
+use store::Place;
 use tokio::time::{Instant, sleep};
 
 use super::proxy::Proxy;

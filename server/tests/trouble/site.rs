@@ -1,9 +1,9 @@
 //! What people and programs are told while nothing can be written, and that everything works again afterwards.
 
 use axum::body::Body;
+use domain::id::RequestKey;
 use http::{StatusCode, header::RETRY_AFTER};
 use serde_json::json;
-use server::id::RequestKey;
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::support::{

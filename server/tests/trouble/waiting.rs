@@ -3,14 +3,12 @@
 
 use std::time::Duration;
 
-use app::contract::{CancelAnswer, Outcome, Phase, headline};
 use chrono::TimeDelta;
+use contract::{CancelAnswer, Outcome, Phase, headline};
+use domain::id::RequestKey;
 use http::StatusCode;
-use server::{
-    id::RequestKey,
-    job::{Services, WorkerOptions},
-    store::Trouble,
-};
+use server::worker::{Services, WorkerOptions};
+use store::Trouble;
 use tokio::time::{Instant, sleep};
 
 use crate::support::{

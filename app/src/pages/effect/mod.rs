@@ -4,12 +4,12 @@
 mod unconfirmed;
 
 use crate::{
-    contract::{EffectKind, Outcome},
     error::AppError,
     model::{AttemptLine, EffectView, HistoryLine, Moment, Said},
     pages::{param, query, send_again::SendAgain},
     ui::{Facts, Framed, Here, SaidNotice, StateMark, Time, load, page},
 };
+use contract::{EffectKind, Outcome};
 use leptos::prelude::*;
 use leptos_meta::Title;
 use unconfirmed::{Decisions, Looks, Settle};

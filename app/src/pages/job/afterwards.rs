@@ -6,11 +6,11 @@
 
 use super::live::Live;
 use crate::{
-    contract::EffectKind,
     model::{JobView, MAX_CORRECTION, MAX_REASON},
     pages::send_again::SendAgain,
     ui::{Act, FoldedAct},
 };
+use contract::EffectKind;
 use leptos::prelude::*;
 
 /// The numbers of the job's messages; they never change.

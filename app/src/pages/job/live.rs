@@ -6,11 +6,11 @@
 
 use super::{cancel_job, read_job};
 use crate::{
-    contract::{is_news, may_replace},
     error::AppError,
     live::{Line, Told},
     model::{JobView, SecondCopyOffer},
 };
+use contract::{is_news, may_replace};
 use leptos::{prelude::*, task::spawn_local};
 use serde::Deserialize;
 use std::time::Duration;
@@ -219,10 +219,8 @@ impl Live {
 #[cfg(all(test, feature = "ssr"))]
 mod tests {
     use super::*;
-    use crate::{
-        contract::Phase,
-        model::{AfterwardsView, Mark, Moment},
-    };
+    use crate::model::{AfterwardsView, Moment};
+    use contract::{Mark, Phase};
 
     fn record(version: i64, phase: Phase) -> JobView {
         let headline = format!("version {version}");

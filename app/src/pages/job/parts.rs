@@ -6,10 +6,10 @@ use super::{
     waiting::{AccountNow, GoOn, Since, Unconfirmed, Waiting},
 };
 use crate::{
-    contract::{Outcome, Phase, StepState},
     model::{CoverageLine, EffectLine, HistoryLine, JobView, StepView},
     ui::{Notice, StateMark, Time, Tone},
 };
+use contract::{Outcome, Phase, StepState};
 use leptos::{ev::SubmitEvent, html, prelude::*};
 
 /// Up to this many documents are shown without being asked for.

@@ -3,10 +3,10 @@
 
 use super::{live::Live, ticking};
 use crate::{
-    contract::Outcome,
     model::{MAX_REASON, Moment},
     ui::{Act, ActForm, FoldedAct, Time},
 };
+use contract::Outcome;
 use leptos::prelude::*;
 
 /// Without a script the page reloads itself, which would take away what somebody is writing.

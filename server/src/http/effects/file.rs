@@ -4,12 +4,13 @@
 //! server answers or a person types can begin with any of these. In CSV such a cell gets an apostrophe in front, which
 //! makes it text. In JSON nothing is changed: programs that need the exact text read that.
 
-use crate::store::EffectEntry;
-use app::{contract::NotDone, model::effect_path};
+use app::model::effect_path;
 use chrono::{DateTime, SecondsFormat, Utc};
+use contract::NotDone;
 use csv::{Terminator, WriterBuilder};
 use serde::Serialize;
 use std::{borrow::Cow, io};
+use store::EffectEntry;
 
 /// How the file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,8 +158,8 @@ impl Format {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::JobId;
-    use app::contract::{EffectKind, JobKind, Outcome, Phase, Via};
+    use contract::{EffectKind, JobKind, Outcome, Phase, Via};
+    use domain::id::JobId;
 
     fn entry(evidence: &str) -> EffectEntry {
         EffectEntry {

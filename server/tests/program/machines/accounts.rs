@@ -2,13 +2,10 @@
 
 use std::{collections::HashMap, io::Write, sync::Arc};
 
-use app::contract::{Outcome, Phase, headline};
 use chrono::TimeDelta;
-use server::{
-    clock::SystemClock,
-    id::JobId,
-    store::{Record, Store},
-};
+use contract::{Outcome, Phase, headline};
+use domain::{clock::SystemClock, id::JobId};
+use store::{Record, Store};
 
 use super::office::{Office, Order};
 use crate::support::{

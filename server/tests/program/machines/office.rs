@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
-use server::store::Place;
+use store::Place;
 use tokio::{
     sync::watch,
     task::JoinSet,

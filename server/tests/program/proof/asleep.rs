@@ -4,9 +4,10 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
-use app::contract::Outcome;
+use contract::Outcome;
+use domain::{clock::SystemClock, id::JobId};
 use serde_json::Value;
-use server::{clock::SystemClock, id::JobId, store::Store};
+use store::Store;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::support::{

@@ -2,12 +2,10 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use app::contract::{EffectKind, NotDone, Outcome, Phase, headline};
+use contract::{EffectKind, NotDone, Outcome, Phase, headline};
+use domain::clock::SystemClock;
 use serde_json::Value;
-use server::{
-    clock::SystemClock,
-    store::{Record, Store},
-};
+use store::{Record, Store};
 
 use super::world::{Cancel, LEASE, World};
 use crate::support::{

@@ -1,0 +1,286 @@
+//! Looks for unconfirmed e-mails: when the next one is due, and what each has found. A look is written down before it is made,
+//! so that no two workers make the same one and a repetition under a provider's key has its intent on record.
+
+use super::{
+    Store, StoreError,
+    afterwards::other_copies,
+    db::{read, within},
+    error::one_row,
+    text::storable,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use contract::{Outcome, Refusal, Verdict};
+use domain::id::JobId;
+use sqlx::FromRow;
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// When looks are made, counted from the moment at which the e-mail became unconfirmed. The first ones catch a mail server that
+/// was only slow to answer, the last ones a queue that is worked off over night.
+pub const LOOK_AFTER: [TimeDelta; 5] =
+    [TimeDelta::minutes(1), TimeDelta::minutes(5), TimeDelta::minutes(30), TimeDelta::hours(2), TimeDelta::hours(12)];
+
+/// How many unconfirmed e-mails one round looks for, the oldest first. Those that all looks were made for are no longer counted:
+/// they may stay unconfirmed for ever, and must not stand in the way of the others.
+const AT_ONCE: i64 = 200;
+
+/// A look that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueLook {
+    pub job: JobId,
+    pub number: u32,
+    /// Its place in the schedule, from 1.
+    pub round: u32,
+    /// Since when the e-mail is unconfirmed.
+    pub since: DateTime<Utc>,
+}
+
+/// What came of a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookResult {
+    /// Proof.
+    Found,
+    /// Something for a person to look at, which proves nothing.
+    Hint,
+    /// Nothing was seen, which proves nothing.
+    Nothing,
+    /// The place could not be looked at.
+    Failed,
+}
+
+impl LookResult {
+    /// The name under which it is stored, and whether it is a hint: those were added to what is nothing.
+    fn stored(self) -> (&'static str, bool) {
+        match self {
+            Self::Found => ("found", false),
+            Self::Hint => ("nothing", true),
+            Self::Nothing => ("nothing", false),
+            Self::Failed => ("failed", false),
+        }
+    }
+
+    fn read(name: &str, is_hint: bool) -> Option<Self> {
+        [Self::Found, Self::Hint, Self::Nothing, Self::Failed].into_iter().find(|one| one.stored() == (name, is_hint))
+    }
+}
+
+/// One look at one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookRecord {
+    pub round: u32,
+    pub place: String,
+    pub began_at: DateTime<Utc>,
+    /// When it ended, with what, and what was seen; `None` while it is made, or when the program died in it.
+    pub end: Option<(DateTime<Utc>, LookResult, String)>,
+}
+
+#[derive(FromRow)]
+struct LookColumns {
+    round: i64,
+    place: String,
+    began_at: DateTime<Utc>,
+    ended_at: Option<DateTime<Utc>>,
+    result: Option<String>,
+    hint: bool,
+    evidence: Option<String>,
+}
+
+impl Store {
+    /// The looks that are due now.
+    pub async fn due_looks(&self) -> Result<Vec<DueLook>, StoreError> {
+        let now = self.clock.now();
+        Ok(self.next_looks(None).await?.into_iter().filter(|(at, _)| *at <= now).map(|(_, look)| look).collect())
+    }
+
+    /// When the next look is due.
+    pub async fn next_look(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
+        Ok(self.next_looks(None).await?.into_iter().map(|(at, _)| at).min())
+    }
+
+    /// When the next look for this e-mail is due, if it is unconfirmed and looks are left.
+    pub async fn next_look_for(&self, job: JobId, number: u32) -> Result<Option<DateTime<Utc>>, StoreError> {
+        Ok(self.next_looks(Some((job, number))).await?.pop().map(|(at, _)| at))
+    }
+
+    async fn next_looks(&self, only: Option<(JobId, u32)>) -> Result<Vec<(DateTime<Utc>, DueLook)>, StoreError> {
+        // The list of outcomes is that of an index: without it every round would read the whole history.
+        let rows: Vec<(JobId, i64, DateTime<Utc>, i64)> = read!(self.db, conn => {
+            sqlx::query_as(
+                "select job_id, number, changed_at,
+                        (select count(distinct round) from looks
+                         where looks.job_id = effects.job_id and looks.number = effects.number) as rounds
+                 from effects
+                 where outcome in ('in_flight', 'in_doubt', 'unconfirmed') and outcome = 'unconfirmed' and kind = 'email'
+                   and (select count(distinct round) from looks
+                        where looks.job_id = effects.job_id and looks.number = effects.number) < $2
+                   and ($3 is null or (job_id = $3 and number = $4))
+                 order by changed_at limit $1",
+            )
+            .bind(AT_ONCE).bind(i64::try_from(LOOK_AFTER.len()).unwrap_or(i64::MAX))
+            .bind(only.map(|(job, _)| job)).bind(only.map(|(_, number)| i64::from(number)))
+            .fetch_all(conn)
+            .await
+        })?;
+        let next = |(job, number, since, rounds): (JobId, i64, DateTime<Utc>, i64)| {
+            let after = LOOK_AFTER.get(usize::try_from(rounds).ok()?)?;
+            let (number, round) = (u32::try_from(number).ok()?, u32::try_from(rounds).ok()? + 1);
+            Some((since + *after, DueLook { job, number, round, since }))
+        };
+        Ok(rows.into_iter().filter_map(next).collect())
+    }
+
+    /// Writes down that a look is made. Says no where another worker makes it already, and where nothing is left to look for:
+    /// a round of looks takes long, and what was due at its beginning may be settled by now.
+    pub async fn begin_look(&self, look: &DueLook, place: &str) -> Result<bool, StoreError> {
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        let rows = within!(tx, conn => {
+            sqlx::query(
+                "insert into looks (job_id, number, round, place, began_at)
+                 select job_id, number, $3, $4, $5 from effects where job_id = $1 and number = $2 and outcome = 'unconfirmed'
+                 on conflict (job_id, number, round, place) do nothing",
+            )
+            .bind(look.job).bind(i64::from(look.number)).bind(i64::from(look.round)).bind(place).bind(now)
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected())
+        })?;
+        tx.commit().await?;
+        Ok(rows == 1)
+    }
+
+    /// Writes down what a look has found; proof settles the e-mail in the same transaction. Returns what the find counts for.
+    ///
+    /// A second copy has the Message-ID of the first. Where both may have been accepted, a trace of one says nothing about the
+    /// other, so that it stays on record and settles neither.
+    pub async fn end_look(
+        &self,
+        look: &DueLook,
+        place: &str,
+        result: LookResult,
+        evidence: &str,
+    ) -> Result<LookResult, StoreError> {
+        let Some(mut change) = self.change_job(look.job).await? else { return Ok(result) };
+        let ambiguous = result == LookResult::Found && other_copies(&mut change.tx, look.job, look.number).await?.may_be_accepted;
+        let (result, evidence) = if ambiguous {
+            let doubt = "the message was sent more than once, and this may be another copy of it";
+            (LookResult::Nothing, format!("{evidence}; {doubt}"))
+        } else {
+            (result, evidence.to_owned())
+        };
+        let (now, (name, is_hint)) = (change.now, result.stored());
+        let rows = within!(change.tx, conn => {
+            sqlx::query(
+                "update looks set ended_at = $5, result = $6, evidence = $7, hint = $8
+                 where job_id = $1 and number = $2 and round = $3 and place = $4 and result is null",
+            )
+            .bind(look.job).bind(i64::from(look.number)).bind(i64::from(look.round)).bind(place)
+            .bind(now).bind(name).bind(storable(&evidence)).bind(is_hint)
+            .execute(conn)
+            .await
+            .map(|done| done.rows_affected())
+        })?;
+        one_row("end of a look", rows)?;
+        if result == LookResult::Found {
+            let verdict = Verdict::Done(format!("{evidence} ({place})"));
+            match change.job.reconcile(look.number, verdict.clone()) {
+                Ok(()) => change.note_on(look.number, format!("Found by a look at the {place}")),
+                // Somebody has settled it meanwhile, and that stays. Proof of the contrary stands beside it.
+                Err(Refusal::OutOfOrder(_)) => {
+                    change.job.contradict(look.number, &verdict);
+                    if change.job.effect(look.number).is_some_and(|effect| effect.outcome == Outcome::NotDone) {
+                        change.note_on(look.number, format!("A look at the {place} found it all the same: {evidence}"));
+                    }
+                }
+                Err(refusal) => return Err(refusal.into()),
+            }
+        }
+        change.commit().await?;
+        Ok(result)
+    }
+
+    /// Settles an unconfirmed e-mail by what its channel can prove. Says no where somebody else has settled it, and where the
+    /// proof may be of another copy, as with looks.
+    pub async fn settle_by_channel(&self, job: JobId, number: u32, verdict: Verdict) -> Result<bool, StoreError> {
+        let Some(mut change) = self.change_job(job).await? else { return Ok(false) };
+        let ambiguous = matches!(verdict, Verdict::Done(_)) && other_copies(&mut change.tx, job, number).await?.may_be_accepted;
+        if ambiguous {
+            return Ok(false);
+        }
+        if change.job.reconcile(number, verdict.clone()).is_err() {
+            if let (true, Verdict::Done(answer) | Verdict::NotDone(_, answer)) =
+                (change.job.contradict(number, &verdict), &verdict)
+            {
+                change.note_on(number, format!("The channel says otherwise: {answer}"));
+                change.commit().await?;
+            }
+            return Ok(false);
+        }
+        change.commit().await?;
+        Ok(true)
+    }
+
+    /// The envelope ids of the attempts at an e-mail, by their number. Those that an older version has made have none.
+    ///
+    /// They are for the mail service and for what its reports are compared with, and for nobody's eyes: who knows one can make
+    /// up a report.
+    pub async fn envelope_ids(&self, job: JobId, number: u32) -> Result<HashMap<u32, Uuid>, StoreError> {
+        let rows: Vec<(i64, Uuid)> = read!(self.db, conn => {
+            sqlx::query_as("select attempt, envelope_id from attempts where job_id = $1 and number = $2 and envelope_id is not null")
+                .bind(job).bind(i64::from(number)).fetch_all(conn).await
+        })?;
+        Ok(rows.into_iter().filter_map(|(attempt, id)| Some((u32::try_from(attempt).ok()?, id))).collect())
+    }
+
+    /// Whether an attempt at this message, in whatever copy, may have been accepted and nobody knows.
+    pub async fn is_doubtful(&self, message_id: &str) -> Result<bool, StoreError> {
+        Ok(read!(self.db, conn => {
+            sqlx::query_scalar(
+                "select exists (select 1 from effects
+                                where message_id = $1 and outcome in ('in_flight', 'in_doubt', 'unconfirmed'))",
+            )
+            .bind(message_id)
+            .fetch_one(conn)
+            .await
+        })?)
+    }
+
+    /// When a message was first begun to be handed over, in whatever copy.
+    pub async fn first_attempt_at(&self, message_id: &str) -> Result<Option<DateTime<Utc>>, StoreError> {
+        Ok(read!(self.db, conn => {
+            sqlx::query_scalar(
+                "select min(began_at) from attempts join effects using (job_id, number) where message_id = $1",
+            )
+            .bind(message_id)
+            .fetch_one(conn)
+            .await
+        })?)
+    }
+
+    /// The looks for an e-mail, oldest first.
+    pub async fn looks(&self, job: JobId, number: u32) -> Result<Vec<LookRecord>, StoreError> {
+        let rows: Vec<LookColumns> = read!(self.db, conn => {
+            sqlx::query_as(
+                "select round, place, began_at, ended_at, result, hint, evidence from looks
+                 where job_id = $1 and number = $2 order by began_at, place",
+            )
+            .bind(job).bind(i64::from(number))
+            .fetch_all(conn)
+            .await
+        })?;
+        rows.into_iter()
+            .map(|row| {
+                let wrong = |column| StoreError::Inconsistent { table: "looks", column, row: format!("{job}/{number}") };
+                let end = match (row.ended_at, row.result, row.evidence) {
+                    (Some(at), Some(result), Some(evidence)) => {
+                        let result = LookResult::read(&result, row.hint);
+                        Some((at, result.ok_or_else(|| wrong("result"))?, evidence))
+                    }
+                    _ => None,
+                };
+                let round = u32::try_from(row.round).map_err(|_| wrong("round"))?;
+                Ok(LookRecord { round, place: row.place, began_at: row.began_at, end })
+            })
+            .collect()
+    }
+}
