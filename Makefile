@@ -15,9 +15,11 @@ SITE := target/site/pkg/app.js.br
 WASM := target/wasm32-unknown-unknown/wasm-release/app.wasm
 # Tests hold the program at its fail points. All of them use one build, where the points do nothing unless they are asked to.
 FAIL_POINTS := --features server/fail-points
+# The program of those tests. A plain build would compile most libraries a second time, without what only tests need of them.
+PROGRAM := cargo test --workspace $(FAIL_POINTS) --no-run
 # The second pass is on a PostgreSQL server of its own; what has to do with no database is left out there.
 WITH_POSTGRES := server/tests/with-postgres.sh
-NO_DATABASE := $(addprefix --skip ,docs:: extract:: ingest:: mail:: period:: report:: source:: summarizer::)
+NO_DATABASE := $(addprefix --skip ,docs:: ingest:: mail:: report::)
 
 .PHONY: help run test build clean site tools browser exim dovecot postgres lint test-rust test-browser test-mcp bench bench-peers bench-scale
 
@@ -42,16 +44,16 @@ lint: tools
 
 test-rust: exim dovecot postgres ## Run the tests of contract, store, services and the whole program, on both databases
 	cargo test --workspace $(FAIL_POINTS)
-	$(WITH_POSTGRES) cargo test -p server $(FAIL_POINTS) -- $(NO_DATABASE)
+	$(WITH_POSTGRES) cargo test -p store -p server $(FAIL_POINTS) -- $(NO_DATABASE)
 
 test-browser: site browser postgres ## Run the browser tests, on both databases
-	cargo build --workspace $(FAIL_POINTS)
+	$(PROGRAM)
 	cd end2end && npm run --silent check
 	cd end2end && npx playwright test
 	cd end2end && ../$(WITH_POSTGRES) npx playwright test
 
 test-mcp: $(MCP_TOOLS) $(MCP_PYTHON) ## Run the tests with the tools and servers of others that speak MCP
-	cargo build --workspace $(FAIL_POINTS)
+	$(PROGRAM)
 	cd end2end/mcp && npm test --silent
 
 bench: build ## Measure what docs/benchmarks.md reports
@@ -68,7 +70,7 @@ bench-scale: site ## Measure what a long queue and a long history cost, and many
 site: $(SITE)
 
 # The site: style sheet, script and WebAssembly, minified and compressed.
-$(SITE): $(NODE_MODULES) $(BINDGEN) Cargo.lock Cargo.toml app/Cargo.toml $(shell find app/src style end2end/site.mjs -type f)
+$(SITE): $(NODE_MODULES) $(BINDGEN) Cargo.lock Cargo.toml app/Cargo.toml $(shell find app/src app/contract style end2end/site.mjs -type f)
 	cargo build -p app --lib --features hydrate --target wasm32-unknown-unknown --profile wasm-release
 	rm -rf target/site.new && mkdir -p target/site.new/pkg
 	$(BINDGEN) --target web --no-typescript --out-dir target/site.new/pkg --out-name app $(WASM)

@@ -9,8 +9,18 @@ use std::{
 
 const DOCUMENT: &str = include_str!("../../../docs/field-reports.md");
 
-/// Where the modules of Rust tests begin.
-const ROOTS: [&str; 3] = ["tests", "src", "../app/src"];
+/// Where the modules of this crate's tests begin.
+const ROOTS: [&str; 2] = ["tests", "src"];
+/// Where those of the other crates begin, whose name a path has in front.
+const CRATES: [(&str, &str); 7] = [
+    ("app", "../app/src"),
+    ("contract", "../app/contract/src"),
+    ("documents", "documents/src"),
+    ("domain", "domain/src"),
+    ("mail", "mail/src"),
+    ("store", "store/src"),
+    ("summarize", "summarize/src"),
+];
 const BROWSER_TESTS: &str = "../end2end/tests";
 /// Between a file of browser tests, a group and a title, as Playwright prints them.
 const BELOW: &str = " › ";
@@ -53,14 +63,19 @@ fn has_test(source: &str, name: &str) -> bool {
     lines.iter().enumerate().any(|(at, line)| (declares(line) && is_test(at)) || is_rule(line))
 }
 
-/// Whether there is a test with the path that `cargo test` prints.
+/// Whether there is a test with the path that `cargo test` prints, behind the crate's name where it is not this one.
 pub(super) fn is_rust_test(path: &str) -> bool {
+    let of_crate = CRATES.iter().filter_map(|(name, root)| Some((path.strip_prefix(name)?.strip_prefix("::")?, *root)));
+    ROOTS.map(|root| (path, root)).into_iter().chain(of_crate).any(|(path, root)| is_test_below(root, path))
+}
+
+fn is_test_below(root: &str, path: &str) -> bool {
     let mut modules: Vec<&str> = path.split("::").collect();
     let name = modules.pop().unwrap_or_default();
     // The last modules may stand inside the file of those before.
     (1..=modules.len()).any(|files| {
         let (file, inline) = (modules[..files].join("/"), &modules[files..]);
-        let places = ROOTS.iter().flat_map(|root| [format!("{root}/{file}.rs"), format!("{root}/{file}/mod.rs")]);
+        let places = [format!("{root}/{file}.rs"), format!("{root}/{file}/mod.rs")];
         places
             .into_iter()
             .filter_map(|place| fs::read_to_string(at(&place)).ok())
@@ -102,7 +117,7 @@ fn every_row_has_a_test_or_says_why_not() {
 #[test]
 fn what_does_not_exist_is_not_found() {
     let here = "docs::field_reports::what_does_not_exist_is_not_found";
-    assert!(is_rust_test(here) && is_rust_test("job::hold::tests::a_hold_is_written_as_it_is_read"));
+    assert!(is_rust_test(here) && is_rust_test("domain::hold::tests::a_hold_is_written_as_it_is_read"));
     assert!(is_rust_test("contract::explore::properties::evidence_is_never_wrong"));
     for wrong in [
         "docs::field_reports::what_does_not_exist",

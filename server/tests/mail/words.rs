@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 fn said_in(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).expect("the sources are there") {
         let path = entry.expect("an entry").path();
-        if path.ends_with("mail/look") {
+        if path.ends_with("mail/src/look") {
             continue;
         }
         if path.is_dir() {
@@ -25,7 +25,9 @@ fn said_in(folder: &Path, found: &mut Vec<String>) {
 fn no_text_says_delivered() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
-    said_in(&root.join("src"), &mut found);
-    said_in(&root.join("../app/src"), &mut found);
+    let crates = ["../app", "../app/contract", ".", "domain", "store", "documents", "summarize", "mail"];
+    for folder in crates {
+        said_in(&root.join(folder).join("src"), &mut found);
+    }
     assert!(found.is_empty(), "{found:#?}");
 }
