@@ -15,9 +15,9 @@ use domain::{
 use mail::outbox::Outbox;
 use server::{
     http::{AppState, PeopleState, router},
-    service::{Desk, first_admin::FirstAdmin},
+    service::{Service, first_admin::FirstAdmin},
     settings::Settings,
-    worker::{FILE_PAUSES, MAIL_PAUSES, Services, Worker, WorkerOptions},
+    worker::{Dependencies, FILE_PAUSES, MAIL_PAUSES, Worker, WorkerOptions},
 };
 use std::{
     fs,
@@ -40,7 +40,7 @@ const IDLE: Duration = Duration::from_secs(20);
 
 struct Office {
     store: Store,
-    services: Arc<Services>,
+    dependencies: Arc<Dependencies>,
     owner: UserId,
     cookie: String,
     documents: std::path::PathBuf,
@@ -77,19 +77,19 @@ async fn office(summarizer: SummarizerChoice) -> Office {
         );
         fs::write(documents.join(format!("2026-06-0{day}-meeting.md")), text).expect("a document");
     }
-    let services = Arc::new(Services {
+    let dependencies = Arc::new(Dependencies {
         store: store.clone(),
         summarizer,
         channel: Arc::new(Outbox::open(dir.path().join("outbox")).expect("an outbox")),
         sender: "Recount <recount@bench.test>".parse().expect("an address"),
         public_url: "http://127.0.0.1".into(),
         limits: Settings::default().limits(),
-        looks: Arc::default(),
+        probes: Arc::default(),
         mail_pauses: MAIL_PAUSES,
         file_pauses: FILE_PAUSES,
         servers: Servers::default(),
     });
-    Office { store, services, owner, cookie: format!("session={}", secret.expose()), documents, _dir: dir }
+    Office { store, dependencies, owner, cookie: format!("session={}", secret.expose()), documents, _dir: dir }
 }
 
 impl Office {
@@ -115,18 +115,18 @@ impl Office {
 
     fn work(&self) -> CancellationToken {
         let stop = CancellationToken::new();
-        tokio::spawn(Worker::new(self.services.clone(), WorkerOptions::default()).run(stop.clone()));
+        tokio::spawn(Worker::new(self.dependencies.clone(), WorkerOptions::default()).run(stop.clone()));
         stop
     }
 
     async fn wait(&self, id: JobId, until: impl Fn(&Record) -> bool) {
-        let mut bus = self.store.bus().subscribe();
+        let mut notifications = self.store.notifications().subscribe();
         loop {
             let record = self.store.job(id).await.expect("the store").expect("the job");
             if until(&record) {
                 return;
             }
-            let _ = tokio::time::timeout(Duration::from_secs(1), changed(&mut bus, id)).await;
+            let _ = tokio::time::timeout(Duration::from_secs(1), changed(&mut notifications, id)).await;
         }
     }
 }
@@ -203,8 +203,8 @@ async fn page_time() {
         first_admin: Arc::new(FirstAdmin::at_start(&office.store).await.expect("the store")),
         secure: false,
     };
-    let desk = Desk::new(office.services.clone(), Arc::default());
-    let app = router(AppState::new(desk, people, stop), "http://127.0.0.1").expect("a router");
+    let service = Service::new(office.dependencies.clone(), Arc::default());
+    let app = router(AppState::new(service, people, stop), "http://127.0.0.1").expect("a router");
     for (what, path, goal) in [
         ("job page, server time", format!("/jobs/{id}"), "≤ 20 ms"),
         ("new report page, server time", "/".to_owned(), "–"),

@@ -15,13 +15,13 @@ use domain::{
     place::{Folder, Place},
     spec::{SourceSpec, Spec, Task},
 };
-use mail::channel::{Channel, Delivery, Journal, Outgoing, Phase, Stop};
+use mail::channel::{Channel, Delivery, DeliveryPhase, Journal, Outgoing, Stop};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use server::{
     settings::Settings,
-    worker::{FILE_PAUSES, MAIL_PAUSES, Services, Worker, WorkerOptions},
+    worker::{Dependencies, FILE_PAUSES, MAIL_PAUSES, Worker, WorkerOptions},
 };
 use std::{io, path::Path, sync::Arc, time::Duration};
 use store::{NewUser, Store, notifications::News};
@@ -131,19 +131,19 @@ impl Peer {
 
     fn work(&self, options: WorkerOptions) -> Result<()> {
         tokio::spawn(tell_of_claims(self.store.clone()));
-        let services = Services {
+        let dependencies = Dependencies {
             store: self.store.clone(),
             summarizer: SummarizerChoice::BuiltIn,
             channel: Arc::new(MailServer),
             sender: "Recount <recount@bench.test>".parse()?,
             public_url: "http://127.0.0.1".into(),
             limits: Settings::default().limits(),
-            looks: Arc::default(),
+            probes: Arc::default(),
             mail_pauses: MAIL_PAUSES,
             file_pauses: FILE_PAUSES,
             servers: Servers::default(),
         };
-        tokio::spawn(Worker::new(Arc::new(services), options).run(CancellationToken::new()));
+        tokio::spawn(Worker::new(Arc::new(dependencies), options).run(CancellationToken::new()));
         Ok(())
     }
 }
@@ -168,9 +168,9 @@ async fn order(store: &Store, owner: UserId, key: &str) -> Result<JobId> {
 /// Reports the beginning of jobs that do nothing: the worker's process announces each claim when it is committed, and then its
 /// first step runs.
 async fn tell_of_claims(store: Store) {
-    let mut bus = store.bus().subscribe();
+    let mut notifications = store.notifications().subscribe();
     loop {
-        let news = bus.recv().await;
+        let news = notifications.recv().await;
         let at = now();
         let id = match news {
             Ok(News::Job(change)) if change.version == CLAIMED => change.id,
@@ -203,11 +203,11 @@ impl Channel for MailServer {
             say("began", key, now());
             if let Ok(cause) = timeout(PATIENCE, stop.requested()).await {
                 say("told", key, now());
-                return Delivery::BrokenOff { phase: Phase::Connect, cause };
+                return Delivery::BrokenOff { phase: DeliveryPhase::Connect, cause };
             }
         }
         if let Err(refused) = journal.in_doubt().await {
-            return Delivery::BrokenOff { phase: Phase::Journal, cause: refused.into() };
+            return Delivery::BrokenOff { phase: DeliveryPhase::Journal, cause: refused.into() };
         }
         if key.starts_with("stubborn") {
             say("began", key, now());

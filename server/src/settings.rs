@@ -8,14 +8,12 @@ use domain::clock::{SharedClock, SystemClock};
 use lettre::message::Mailbox;
 use mail::{
     channel::Channel,
-    look::{Archive, Bounces, LogFile, LogSettings, Look, MailboxSettings},
     outbox::Outbox,
+    probe::{Archive, Bounces, LogFile, LogSettings, MailboxSettings, Probe},
     resend::{Resend, ResendSettings},
     smtp::{Smtp, SmtpSettings},
 };
 use secrecy::{ExposeSecret, SecretString};
-use store::files::FilesSettings;
-use summarize::SummarizerChoice;
 
 use serde::Deserialize;
 use std::{
@@ -23,8 +21,11 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use store::{KEEP_FREE_MB, files::Files};
-use summarize::{ExtractiveSummarizer, Identity, ModelSettings, ModelSummarizer, Provider, SummarizeError, Summarizer};
+use store::{
+    KEEP_FREE_MB,
+    files::{Files, FilesSettings},
+};
+use summarize::{ModelSettings, Provider, SummarizerChoice};
 
 /// The name of the settings file in the data folder.
 pub const FILE: &str = "recount.toml";
@@ -276,21 +277,21 @@ impl Settings {
     }
 
     /// The places to look for what became of an unconfirmed message, the surest first.
-    pub fn looks(&self) -> anyhow::Result<Vec<Arc<dyn Look>>> {
-        let mut looks: Vec<Arc<dyn Look>> = Vec::new();
+    pub fn probes(&self) -> anyhow::Result<Vec<Arc<dyn Probe>>> {
+        let mut probes: Vec<Arc<dyn Probe>> = Vec::new();
         if let Some(settings) = &self.mail.log {
-            looks.push(Arc::new(LogFile::new(settings).context("[mail.log] cannot work")?));
+            probes.push(Arc::new(LogFile::new(settings).context("[mail.log] cannot work")?));
         }
         if let Some(settings) = &self.mail.archive {
             if self.mail.smtp.as_ref().is_none_or(|smtp| smtp.archive.is_none()) {
                 bail!("[mail.archive] cannot work without mail.smtp.archive, the address that its copies are sent to.");
             }
-            looks.push(Arc::new(Archive::new(settings).context("[mail.archive] cannot work")?));
+            probes.push(Arc::new(Archive::new(settings).context("[mail.archive] cannot work")?));
         }
         if let Some(settings) = &self.mail.bounces {
-            looks.push(Arc::new(Bounces::new(settings).context("[mail.bounces] cannot work")?));
+            probes.push(Arc::new(Bounces::new(settings).context("[mail.bounces] cannot work")?));
         }
-        Ok(looks)
+        Ok(probes)
     }
 
     /// The summarizer that is chosen, checked.
@@ -355,13 +356,13 @@ mod tests {
 
     #[test]
     fn every_place_that_is_written_down_is_looked_at() {
-        assert!(load("").expect("settings").looks().expect("looks").is_empty());
+        assert!(load("").expect("settings").probes().expect("probes").is_empty());
         let all = format!(
             "[mail.smtp]\nhost = \"mx.e.org\"\nfrom = \"s@e.org\"\narchive = \"archive@e.org\"\n[mail.archive]\n{MAILBOX}[mail.bounces]\n{MAILBOX}folder = \"Bounces\"\n\
              [mail.log]\npath = \"/var/log/mail.log\"\nformat = \"postfix\"\n"
         );
-        let looks = load(&all).expect("settings").looks().expect("looks");
-        let names: Vec<&str> = looks.iter().map(|look| look.name()).collect();
+        let probes = load(&all).expect("settings").probes().expect("probes");
+        let names: Vec<&str> = probes.iter().map(|look| look.name()).collect();
         let expected = [
             "Postfix log /var/log/mail.log",
             "archive mailbox u at imap.example.org:993, folder INBOX",
@@ -379,7 +380,7 @@ mod tests {
             (format!("[mail.archive]\n{MAILBOX}"), "mail.smtp.archive"),
             (format!("[mail.bounces]\n{MAILBOX}security = \"plain\"\n"), "[mail.bounces]"),
         ] {
-            let error = load(&text).and_then(|settings| settings.looks()).err().expect("must be refused");
+            let error = load(&text).and_then(|settings| settings.probes()).err().expect("must be refused");
             assert!(format!("{error:#}").contains(named), "{error:#}");
         }
     }

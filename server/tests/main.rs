@@ -63,8 +63,8 @@ mod jobs {
     mod files;
     mod hold;
     mod keys;
-    mod looks;
     mod mailing;
+    mod probes;
     mod random;
     mod restored;
     mod spinning;
@@ -85,13 +85,13 @@ mod mcp_source {
         id::{JobId, RequestKey},
         spec::{SourcePlace, SourceSpec, Spec},
     };
-    use server::worker::Services;
+    use server::worker::Dependencies;
 
     const MINUTES: &str = "The council approved 140,000 dollars for the library.";
 
     /// A worker's services with one server.
-    fn services(instance: &Instance, source: ServerSource) -> Services {
-        Services { servers: [source].into_iter().collect(), ..instance.services() }
+    fn dependencies(instance: &Instance, source: ServerSource) -> Dependencies {
+        Dependencies { servers: [source].into_iter().collect(), ..instance.dependencies() }
     }
 
     /// An order for June 2026 from the server with the id "wiki".
@@ -125,7 +125,7 @@ mod api {
     mod set_aside;
 }
 
-mod trouble {
+mod availability {
     //! A database that is down, full or read-only: what people and programs are told, and that work goes on afterwards.
 
     mod characters;

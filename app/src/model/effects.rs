@@ -147,10 +147,10 @@ pub struct EffectView {
     pub history: Vec<HistoryLine>,
     /// The list with the effects of the same job.
     pub siblings_path: String,
-    /// Looks for an unconfirmed e-mail, oldest first.
-    pub looks: Vec<LookLine>,
+    /// Probes for an unconfirmed e-mail, oldest first.
+    pub looks: Vec<ProbeLine>,
     /// How the looks go on; `None` where nothing is unconfirmed.
-    pub plan: Option<LookPlan>,
+    pub plan: Option<ProbePlan>,
     /// What people decided, oldest first.
     pub decisions: Vec<DecisionLine>,
     /// The message may be sent a second time.
@@ -159,7 +159,7 @@ pub struct EffectView {
 
 /// One look at a place where an accepted message would have left a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LookLine {
+pub struct ProbeLine {
     pub at: Moment,
     pub place: String,
     pub mark: Mark,
@@ -170,7 +170,7 @@ pub struct LookLine {
 
 /// How the looks for an unconfirmed e-mail go on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LookPlan {
+pub struct ProbePlan {
     /// When the next one is made; `None` when all are made, or no place is set up.
     pub next: Option<Moment>,
     /// The places that are looked at.

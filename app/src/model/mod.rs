@@ -13,7 +13,9 @@ pub use afterwards::{
     AboutView, AccountNowOffer, AfterwardsView, CorrectionOffer, MAX_CORRECTION, MAX_REASON, MailingLine, Said, SecondCopyOffer,
     WithdrawnView,
 };
-pub use effects::{AttemptLine, DecisionLine, EffectQuery, EffectRow, EffectView, EffectsView, LookLine, LookPlan, effect_path};
+pub use effects::{
+    AttemptLine, DecisionLine, EffectQuery, EffectRow, EffectView, EffectsView, ProbeLine, ProbePlan, effect_path,
+};
 pub use job::{
     CancelAnswerView, CancelRecord, CoverageLine, EffectLine, Fact, HistoryLine, HoldView, JobView, StepView, UnderWay,
 };

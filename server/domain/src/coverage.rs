@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How a document ended. Each document of a job ends in exactly one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum DocumentOutcome {
     /// It belongs to the month and was read.
     Read,
     /// It belongs to the month and was read, but not all of it.
@@ -24,7 +24,7 @@ pub enum Outcome {
     TooLarge,
 }
 
-impl Outcome {
+impl DocumentOutcome {
     /// All outcomes, in the order of the list.
     pub const ALL: [Self; 8] = [
         Self::Read,
@@ -75,7 +75,7 @@ impl Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: DocumentOutcome,
     /// Why, as a phrase without a full stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -83,13 +83,13 @@ pub struct Coverage {
 
 impl Coverage {
     /// A line with a reason.
-    pub fn because(outcome: Outcome, reason: impl Into<String>) -> Self {
+    pub fn because(outcome: DocumentOutcome, reason: impl Into<String>) -> Self {
         Self { outcome, reason: Some(reason.into()) }
     }
 
     /// Whether the report can use the document.
     pub fn is_usable(&self) -> bool {
-        matches!(self.outcome, Outcome::Read | Outcome::ReadInPart)
+        matches!(self.outcome, DocumentOutcome::Read | DocumentOutcome::ReadInPart)
     }
 
     /// The words for the screen: `Locked: it is protected with a password`.
@@ -101,8 +101,8 @@ impl Coverage {
     }
 }
 
-impl From<Outcome> for Coverage {
-    fn from(outcome: Outcome) -> Self {
+impl From<DocumentOutcome> for Coverage {
+    fn from(outcome: DocumentOutcome) -> Self {
         Self { outcome, reason: None }
     }
 }
@@ -113,19 +113,19 @@ mod tests {
 
     #[test]
     fn every_outcome_has_one_word_in_json_and_in_the_database() {
-        for outcome in Outcome::ALL {
+        for outcome in DocumentOutcome::ALL {
             assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
-            assert_eq!(Outcome::from_word(outcome.as_str()), Some(outcome));
+            assert_eq!(DocumentOutcome::from_word(outcome.as_str()), Some(outcome));
         }
-        assert_eq!(Outcome::from_word("lost"), None);
+        assert_eq!(DocumentOutcome::from_word("lost"), None);
     }
 
     #[test]
     fn a_line_reads_with_its_reason_and_stays_short_without_one() {
-        let locked = Coverage::because(Outcome::Locked, "it is protected with a password");
+        let locked = Coverage::because(DocumentOutcome::Locked, "it is protected with a password");
         assert_eq!(locked.label(), "Locked: it is protected with a password");
         assert!(!locked.is_usable());
-        let read = Coverage::from(Outcome::Read);
+        let read = Coverage::from(DocumentOutcome::Read);
         assert_eq!(read.label(), "Read");
         assert!(read.is_usable());
         assert_eq!(serde_json::to_string(&read).unwrap(), r#"{"outcome":"read"}"#);

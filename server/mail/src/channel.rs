@@ -46,7 +46,7 @@ impl Outgoing {
 
 /// Where in a delivery something happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Phase {
+pub enum DeliveryPhase {
     /// Before the channel touched anything outside.
     Prepare,
     /// Name look-up, TCP, implicit TLS, greeting and EHLO.
@@ -75,7 +75,7 @@ pub enum Phase {
     Store,
 }
 
-impl Phase {
+impl DeliveryPhase {
     /// A stable word for records and logs.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl Phase {
     }
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for DeliveryPhase {
     /// Completes the sentence "Broken off …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -167,7 +167,7 @@ pub enum Delivery {
     /// Proved: this attempt reached nobody and never will.
     NotAccepted {
         /// Where it failed.
-        phase: Phase,
+        phase: DeliveryPhase,
         /// The reply or the error, in words.
         evidence: String,
         /// Who may try again.
@@ -176,7 +176,7 @@ pub enum Delivery {
     /// Proved like `NotAccepted`, but by our own wish.
     BrokenOff {
         /// How far it had come.
-        phase: Phase,
+        phase: DeliveryPhase,
         /// Whose wish it was.
         cause: Cause,
     },

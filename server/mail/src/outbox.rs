@@ -27,7 +27,7 @@ use contract::Via;
 use tokio::task::spawn_blocking;
 
 use self::files::{Names, Published, Withdrawn};
-use crate::channel::{Asking, Cause, Channel, Delivery, Journal, Outgoing, Phase, Reconciled, Retry, Stop};
+use crate::channel::{Asking, Cause, Channel, Delivery, DeliveryPhase, Journal, Outgoing, Reconciled, Retry, Stop};
 
 /// How screens call this channel.
 const NAME: &str = "outbox folder";
@@ -67,11 +67,11 @@ impl Channel for Outbox {
 
     async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
         if let Some(cause) = stop.cause() {
-            return Delivery::BrokenOff { phase: Phase::Prepare, cause };
+            return Delivery::BrokenOff { phase: DeliveryPhase::Prepare, cause };
         }
         if !message.is_intact() {
             return Delivery::NotAccepted {
-                phase: Phase::Prepare,
+                phase: DeliveryPhase::Prepare,
                 evidence: "the stored message no longer has its SHA-256".to_owned(),
                 retry: Retry::NeedsPerson,
             };
@@ -95,12 +95,12 @@ impl Channel for Outbox {
             Ok(Published::New) => accepted(format!("written as {}", names.file_name())),
             Ok(Published::SameThere) => accepted(format!("already there as {}", names.file_name())),
             Ok(Published::OtherThere) => Delivery::NotAccepted {
-                phase: Phase::Store,
+                phase: DeliveryPhase::Store,
                 evidence: format!("{} exists with other contents", names.file_name()),
                 retry: Retry::NeedsPerson,
             },
             Ok(Published::Withdrawn) => Delivery::NotAccepted {
-                phase: Phase::Store,
+                phase: DeliveryPhase::Store,
                 evidence: "this attempt was given up before the file got its name".to_owned(),
                 retry: Retry::Later,
             },
@@ -146,7 +146,7 @@ fn not_accepted(error: &io::Error) -> Delivery {
         | io::ErrorKind::AlreadyExists => Retry::Later,
         _ => Retry::NeedsPerson,
     };
-    Delivery::NotAccepted { phase: Phase::Store, evidence: format!("the file could not be written: {error}"), retry }
+    Delivery::NotAccepted { phase: DeliveryPhase::Store, evidence: format!("the file could not be written: {error}"), retry }
 }
 
 /// Breaks off after the record may say `in_doubt`: leaves the mark, so that even a crash right now
@@ -155,7 +155,7 @@ async fn withdrawn(names: Names, cause: Cause) -> Delivery {
     if let Err(error) = blocking(move || names.withdraw()).await {
         tracing::warn!(%error, "an unused temporary file stays in the outbox folder");
     }
-    Delivery::BrokenOff { phase: Phase::Journal, cause }
+    Delivery::BrokenOff { phase: DeliveryPhase::Journal, cause }
 }
 
 /// File work off the async threads; a task that could not run counts as an error of the disk.

@@ -24,7 +24,7 @@ use reqwest::Url;
 
 pub use self::settings::{ResendSettings, SettingsError};
 use super::{
-    channel::{Asking, Channel, Delivery, Journal, Outgoing, Phase, Reconciled, Retry, Stop},
+    channel::{Asking, Channel, Delivery, DeliveryPhase, Journal, Outgoing, Reconciled, Retry, Stop},
     key::{self, InDoubtAlready, KeyHeader},
 };
 
@@ -105,9 +105,9 @@ impl Channel for Resend {
 
     async fn deliver(&self, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
         if let Some(cause) = stop.cause() {
-            return Delivery::BrokenOff { phase: Phase::Prepare, cause };
+            return Delivery::BrokenOff { phase: DeliveryPhase::Prepare, cause };
         }
-        let unusable = |evidence| Delivery::NotAccepted { phase: Phase::Prepare, evidence, retry: Retry::NeedsPerson };
+        let unusable = |evidence| Delivery::NotAccepted { phase: DeliveryPhase::Prepare, evidence, retry: Retry::NeedsPerson };
         if !message.is_intact() {
             return unusable("the stored message no longer has its SHA-256".to_owned());
         }

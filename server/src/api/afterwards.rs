@@ -4,7 +4,7 @@
 use super::idempotency_key;
 use crate::{
     http::{AppState, problem::Problem, session::SignedIn},
-    service::{Desk, Done, parse_id},
+    service::{Done, Service, parse_id},
 };
 use app::{
     model::{EffectView, JobView, Said},
@@ -81,83 +81,83 @@ pub(super) fn done<T>(result: Done<T>) -> Result<T, Problem> {
 }
 
 async fn account_now(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
     body: Body<Reason>,
 ) -> Result<Json<JobView>, Problem> {
-    done(desk.account_now(&who, parse_id(&id)?, &read(body)?.why).await)?;
-    Ok(Json(Pages::job(&desk, &who, id).await?))
+    done(service.account_now(&who, parse_id(&id)?, &read(body)?.why).await)?;
+    Ok(Json(Pages::job(&service, &who, id).await?))
 }
 
 async fn go_on(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
     body: Body<Reason>,
 ) -> Result<Json<JobView>, Problem> {
-    done(desk.go_on(&who, parse_id(&id)?, &read(body)?.why).await)?;
-    Ok(Json(Pages::job(&desk, &who, id).await?))
+    done(service.go_on(&who, parse_id(&id)?, &read(body)?.why).await)?;
+    Ok(Json(Pages::job(&service, &who, id).await?))
 }
 
 async fn withdraw(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
     body: Body<Reason>,
 ) -> Result<Json<JobView>, Problem> {
-    done(desk.withdraw_report(&who, parse_id(&id)?, &read(body)?.why).await)?;
-    Ok(Json(Pages::job(&desk, &who, id).await?))
+    done(service.withdraw_report(&who, parse_id(&id)?, &read(body)?.why).await)?;
+    Ok(Json(Pages::job(&service, &who, id).await?))
 }
 
 /// 204: from now on the job is not found.
 async fn delete(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
     body: Body<Reason>,
 ) -> Result<StatusCode, Problem> {
-    done(desk.delete_job(&who, parse_id(&id)?, &read(body)?.why).await)?;
+    done(service.delete_job(&who, parse_id(&id)?, &read(body)?.why).await)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn correct(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body<Correction>,
 ) -> Result<Response, Problem> {
     let key = idempotency_key(&headers)?;
-    let mailing = done(desk.correct(&who, parse_id(&id)?, key, &read(body)?.text).await)?;
-    created(&desk, &who, mailing).await
+    let mailing = done(service.correct(&who, parse_id(&id)?, key, &read(body)?.text).await)?;
+    created(&service, &who, mailing).await
 }
 
 async fn send_again(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path((id, number)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body<SecondCopy>,
 ) -> Result<Response, Problem> {
     let (key, SecondCopy { why, may_duplicate }) = (idempotency_key(&headers)?, read(body)?);
-    let mailing = done(desk.send_again(&who, parse_id(&id)?, parse_id(&number)?, key, &why, may_duplicate).await)?;
-    created(&desk, &who, mailing).await
+    let mailing = done(service.send_again(&who, parse_id(&id)?, parse_id(&number)?, key, &why, may_duplicate).await)?;
+    created(&service, &who, mailing).await
 }
 
 /// 201 with the job of the mailing; a repetition answers the same.
-async fn created(desk: &Desk, who: &app::model::Viewer, id: JobId) -> Result<Response, Problem> {
-    let job = desk.show_job(who, id).await?;
+async fn created(service: &Service, who: &app::model::Viewer, id: JobId) -> Result<Response, Problem> {
+    let job = service.show_job(who, id).await?;
     Ok((StatusCode::CREATED, [(header::LOCATION, format!("/api/v1/jobs/{id}"))], Json(job)).into_response())
 }
 
 async fn decide(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path((job, number)): Path<(String, String)>,
     body: Body<Decision>,
 ) -> Result<Json<EffectView>, Problem> {
     let Decision { accepted, seen } = read(body)?;
-    done(desk.settle_effect(&who, parse_id(&job)?, parse_id(&number)?, accepted, &seen).await)?;
-    Ok(Json(Pages::effect(&desk, &who, job, number).await?))
+    done(service.settle_effect(&who, parse_id(&job)?, parse_id(&number)?, accepted, &seen).await)?;
+    Ok(Json(Pages::effect(&service, &who, job, number).await?))
 }

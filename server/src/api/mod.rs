@@ -1,10 +1,10 @@
-//! The JSON API, thin over the same desk as the pages. Errors are problem documents (RFC 9457).
+//! The JSON API, thin over the same service as the pages. Errors are problem documents (RFC 9457).
 
 mod afterwards;
 
 use crate::{
     http::{AppState, problem::Problem, session::SignedIn},
-    service::{Desk, Order, Ordered, parse_id},
+    service::{Order, Ordered, Service, parse_id},
 };
 use app::{
     model::{CancelAnswerView, EffectQuery, EffectView, EffectsView, JobView, JobsView},
@@ -78,7 +78,7 @@ struct ReportDocument {
 
 /// Creates a job, or finds the one that the same key has made: 201 for a new one, 200 for a known one.
 async fn create(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     headers: HeaderMap,
     body: Result<Json<NewJob>, JsonRejection>,
@@ -95,10 +95,10 @@ async fn create(
         hold: new.hold,
         has_files: false,
     };
-    match desk.order(&who, key, &order).await? {
+    match service.order(&who, key, &order).await? {
         Ordered::Job { id, is_new } => {
             let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-            let job = desk.show_job(&who, id).await?;
+            let job = service.show_job(&who, id).await?;
             Ok((status, [(header::LOCATION, format!("/api/v1/jobs/{id}"))], Json(job)).into_response())
         }
         Ordered::Conflict => {
@@ -120,39 +120,43 @@ fn idempotency_key(headers: &HeaderMap) -> Result<RequestKey, Problem> {
 }
 
 async fn list(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Query(filter): Query<Filter>,
 ) -> Result<Json<JobsView>, Problem> {
-    Ok(Json(Pages::jobs(&desk, &who, filter.state, filter.before).await?))
+    Ok(Json(Pages::jobs(&service, &who, filter.state, filter.before).await?))
 }
 
-async fn show(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Json<JobView>, Problem> {
-    Ok(Json(Pages::job(&desk, &who, id).await?))
+async fn show(State(service): State<Service>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Json<JobView>, Problem> {
+    Ok(Json(Pages::job(&service, &who, id).await?))
 }
 
 /// Always 200 for a job that is theirs, whatever the cancel meets.
 async fn cancel(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
 ) -> Result<Json<CancelAnswerView>, Problem> {
-    Ok(Json(Pages::cancel(&desk, &who, id).await?))
+    Ok(Json(Pages::cancel(&service, &who, id).await?))
 }
 
 /// Ends a hold: the e-mail goes out now. A repetition changes nothing.
-async fn approve(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Json<JobView>, Problem> {
+async fn approve(
+    State(service): State<Service>,
+    SignedIn(who): SignedIn,
+    Path(id): Path<String>,
+) -> Result<Json<JobView>, Problem> {
     let id: JobId = parse_id(&id)?;
-    afterwards::done(desk.send_now(&who, id).await)?;
-    Ok(Json(desk.show_job(&who, id).await?))
+    afterwards::done(service.send_now(&who, id).await)?;
+    Ok(Json(service.show_job(&who, id).await?))
 }
 
 async fn report(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
 ) -> Result<Json<ReportDocument>, Problem> {
-    let report = desk.saved_report(&who, &id).await?;
+    let report = service.saved_report(&who, &id).await?;
     Ok(Json(ReportDocument {
         id: report.id.to_string(),
         job_id: JobId::to_string(&report.job_id),
@@ -166,19 +170,19 @@ async fn report(
 
 /// The same list as the page; a filter that cannot be read is an error here.
 async fn effects(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     query: Result<Query<EffectQuery>, QueryRejection>,
 ) -> Result<Json<EffectsView>, Problem> {
     let Query(query) = query?;
-    let view = Pages::effects(&desk, &who, query).await?;
+    let view = Pages::effects(&service, &who, query).await?;
     if view.mistakes.is_empty() { Ok(Json(view)) } else { Err(view.mistakes.into()) }
 }
 
 async fn effect(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path((job, number)): Path<(String, String)>,
 ) -> Result<Json<EffectView>, Problem> {
-    Ok(Json(Pages::effect(&desk, &who, job, number).await?))
+    Ok(Json(Pages::effect(&service, &who, job, number).await?))
 }

@@ -1,7 +1,7 @@
 //! What runs beside the pages, or without them: the worker, the relay of changes between processes, and the cleaner.
 
 use crate::{
-    service::Desk,
+    service::Service,
     settings::Settings,
     worker::{Worker, WorkerOptions},
 };
@@ -43,15 +43,15 @@ pub fn worker_options(settings: &Settings) -> WorkerOptions {
 
 impl Background {
     /// Starts them; they end at `shutdown`.
-    pub fn start(desk: &Desk, works: bool, settings: &Settings, shutdown: &CancellationToken) -> Self {
+    pub fn start(service: &Service, works: bool, settings: &Settings, shutdown: &CancellationToken) -> Self {
         let options = worker_options(settings);
         let keep_effects = Months::new(settings.history.keep_months.max(1));
-        let store = desk.store().clone();
+        let store = service.store().clone();
         let relay = tokio::spawn({
             let (store, shutdown) = (store.clone(), shutdown.clone());
             async move { store.relay_foreign_changes(shutdown).await }
         });
-        let worker = works.then(|| tokio::spawn(Worker::new(desk.services.clone(), options).run(shutdown.clone())));
+        let worker = works.then(|| tokio::spawn(Worker::new(service.dependencies.clone(), options).run(shutdown.clone())));
         Self { worker, relay, cleaner: tokio::spawn(clean(store, keep_effects, shutdown.clone())) }
     }
 

@@ -6,7 +6,7 @@ use super::{
     signals::{Asked, Signals},
 };
 use crate::{
-    service::Desk,
+    service::Service,
     worker::{Worker, WorkerOptions},
 };
 use app::model::{JobView, Viewer};
@@ -86,7 +86,7 @@ pub struct Seen {
 
 /// A job that is worked on.
 struct Followed<'a> {
-    desk: &'a Desk,
+    service: &'a Service,
     who: &'a Viewer,
     id: JobId,
     bar: ProgressBar,
@@ -99,10 +99,10 @@ struct Followed<'a> {
 
 /// Runs a worker for this one job until the job has ended, or waits for a person, or the command is asked to leave. Says what
 /// goes on without it. Returns the job as it was seen last; `None` if the database has never answered.
-pub async fn follow(desk: &Desk, who: &Viewer, id: JobId, terminal: &mut Terminal) -> anyhow::Result<Option<Seen>> {
+pub async fn follow(service: &Service, who: &Viewer, id: JobId, terminal: &mut Terminal) -> anyhow::Result<Option<Seen>> {
     let (bar, cancel, shutdown) = (terminal.bar.clone(), terminal.cancel.clone(), CancellationToken::new());
     bar.enable_steady_tick(Duration::from_millis(120));
-    let mut job = Followed { desk, who, id, bar, cancel, seen: None, worker: None, shutdown };
+    let mut job = Followed { service, who, id, bar, cancel, seen: None, worker: None, shutdown };
     let mut leave = tokio::select! {
         () = job.see_through() => None,
         leave = terminal.asked_to_leave() => Some(leave),
@@ -121,7 +121,7 @@ pub async fn follow(desk: &Desk, who: &Viewer, id: JobId, terminal: &mut Termina
         job.say_what_goes_on(leave);
     }
     if leave != Some(Leave::AtOnce) {
-        desk.store().close().await;
+        service.store().close().await;
     }
     Ok(job.seen)
 }
@@ -129,7 +129,7 @@ pub async fn follow(desk: &Desk, who: &Viewer, id: JobId, terminal: &mut Termina
 impl Followed<'_> {
     /// Works on the job, shows it, and cancels it once that is asked for.
     async fn see_through(&mut self) {
-        let mut bus = self.desk.store().bus().subscribe();
+        let mut notifications = self.service.store().notifications().subscribe();
         let mut is_recorded = false;
         loop {
             // A database that is busy for a while is asked again: leaving here would leave the job behind.
@@ -141,7 +141,7 @@ impl Followed<'_> {
             self.work();
             if self.cancel.is_cancelled()
                 && !is_recorded
-                && let Ok(answer) = self.desk.cancel_job(self.who, self.id).await
+                && let Ok(answer) = self.service.cancel_job(self.who, self.id).await
             {
                 is_recorded = true;
                 // Before it is said, since the command may be asked to leave as soon as it is.
@@ -151,7 +151,7 @@ impl Followed<'_> {
             }
             tokio::select! {
                 // Another process may write too, so silence is not taken for rest.
-                _ = timeout(Duration::from_secs(1), changed(&mut bus, self.id)) => {}
+                _ = timeout(Duration::from_secs(1), changed(&mut notifications, self.id)) => {}
                 () = self.cancel.cancelled(), if !self.cancel.is_cancelled() => {}
             }
         }
@@ -162,13 +162,13 @@ impl Followed<'_> {
         self.worker.get_or_insert_with(|| {
             // Nobody's other jobs have to wait for one that is worked on here.
             let own =
-                WorkerOptions { only: Some(self.id), concurrency: 1, per_person: None, ..worker_options(&self.desk.settings) };
-            tokio::spawn(Worker::new(self.desk.services.clone(), own).run(self.shutdown.clone()))
+                WorkerOptions { only: Some(self.id), concurrency: 1, per_person: None, ..worker_options(&self.service.settings) };
+            tokio::spawn(Worker::new(self.service.dependencies.clone(), own).run(self.shutdown.clone()))
         });
     }
 
     async fn look(&mut self) {
-        if let Ok(view) = self.desk.show_job(self.who, self.id).await {
+        if let Ok(view) = self.service.show_job(self.who, self.id).await {
             self.keep(view).await;
         }
     }
@@ -176,7 +176,7 @@ impl Followed<'_> {
     async fn keep(&mut self, view: JobView) {
         show_progress(&self.bar, &view);
         let code = if view.phase.is_final() {
-            let Ok(record) = self.desk.visible(self.who, self.id).await else { return };
+            let Ok(record) = self.service.visible(self.who, self.id).await else { return };
             exit_code(&record.job)
         } else {
             NOT_ENDED

@@ -1,7 +1,7 @@
 //! `recount mcp`: an assistant on standard input and output, for one person. Its reports are made by this process as well, so
 //! that they get done where no server runs.
 
-use super::{DataFolder, background::Background, in_use::InUse, open_desk, signals::Signals};
+use super::{DataFolder, background::Background, in_use::InUse, open_service, signals::Signals};
 use crate::{
     http::session::viewer,
     mcp::{Ends, Principal, stdio},
@@ -37,13 +37,13 @@ impl Mcp {
         let _in_use = InUse::together(&self.data.path)?;
         let settings = self.data.settings()?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| "http://127.0.0.1:3000".into());
-        let desk = open_desk(&self.data, settings, &public_url).await?;
-        let store = desk.store().clone();
+        let service = open_service(&self.data, settings, &public_url).await?;
+        let store = service.store().clone();
         let caller = self.caller(&store).await?;
 
         let ends = Ends::default();
-        let mut background = Background::start(&desk, true, &desk.settings, &ends.shutdown);
-        let mut serving = tokio::spawn(stdio::serve(desk, caller, ends.clone()));
+        let mut background = Background::start(&service, true, &service.settings, &ends.shutdown);
+        let mut serving = tokio::spawn(stdio::serve(service, caller, ends.clone()));
         let left = async {
             ends.left.cancelled().await;
             sleep(READ_ON).await;

@@ -15,9 +15,9 @@ mod signals;
 mod worker;
 
 use crate::{
-    service::{AllowedSource, Desk, with_ids},
+    service::{AllowedSource, Service, with_ids},
     settings::{FILE, Settings},
-    worker::{FILE_PAUSES, MAIL_PAUSES, Services},
+    worker::{Dependencies, FILE_PAUSES, MAIL_PAUSES},
 };
 use anyhow::{Context, anyhow, bail};
 use clap::{Parser, Subcommand};
@@ -216,23 +216,23 @@ pub async fn open_store(data: &DataFolder, settings: &Settings) -> anyhow::Resul
     Ok(store.keeping_free(u64::from(settings.keep_free_mb) * 1_000_000))
 }
 
-/// Opens everything that a desk needs.
-pub async fn open_desk(data: &DataFolder, settings: Settings, public_url: &str) -> anyhow::Result<Desk> {
+/// Opens everything that a service needs.
+pub async fn open_service(data: &DataFolder, settings: Settings, public_url: &str) -> anyhow::Result<Service> {
     let mut store = open_store(data, &settings).await?;
     if let Some(files) = settings.file_store()? {
         store = store.with_files(files);
     }
-    let services = Services {
+    let dependencies = Dependencies {
         store,
         summarizer: settings.summarizer()?,
         channel: settings.channel(&data.path)?,
         sender: settings.sender()?,
         public_url: public_url.trim_end_matches('/').to_owned(),
         limits: settings.limits(),
-        looks: settings.looks()?.into(),
+        probes: settings.probes()?.into(),
         mail_pauses: MAIL_PAUSES,
         file_pauses: FILE_PAUSES,
         servers: with_ids(settings.sources.clone()).iter().filter_map(AllowedSource::server).collect(),
     };
-    Ok(Desk::new(Arc::new(services), Arc::new(settings)))
+    Ok(Service::new(Arc::new(dependencies), Arc::new(settings)))
 }

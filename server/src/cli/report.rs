@@ -4,11 +4,11 @@ use super::{
     DataFolder,
     follow::{NOT_ENDED, Seen, Terminal, follow},
     in_use::InUse,
-    open_desk,
+    open_service,
     people::command_line_user,
     say::{note, say},
 };
-use crate::service::{Desk, DeskError, Order, Ordered, check, with_ids};
+use crate::service::{Order, Ordered, Service, ServiceError, check, with_ids};
 use anyhow::{Context, bail};
 use app::{
     error::AppError,
@@ -79,23 +79,23 @@ impl Report {
         }
         let settings = self.data.settings()?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| "http://127.0.0.1:3000".into());
-        let mut desk = open_desk(&self.data, settings, &public_url).await?;
-        let who = command_line_user(desk.store(), &self.zone).await?;
+        let mut service = open_service(&self.data, settings, &public_url).await?;
+        let who = command_line_user(service.store(), &self.zone).await?;
         let mut terminal = Terminal::new(self.json)?;
         let (who, id) = match self.resume {
             Some(id) => {
-                if desk.store().job(id).await?.is_none() {
+                if service.store().job(id).await?.is_none() {
                     bail!("There is no job {id} in {}.", self.data.path.display());
                 }
                 // Whoever can write to the data folder is its administrator.
                 (Viewer { is_admin: true, ..who }, id)
             }
-            None => match self.order(&mut desk, &who, &mut terminal).await? {
+            None => match self.order(&mut service, &who, &mut terminal).await? {
                 Some(id) => (who, id),
                 None => return Ok(ExitCode::from(NOT_ENDED)),
             },
         };
-        let Some(Seen { view, code }) = follow(&desk, &who, id, &mut terminal).await? else {
+        let Some(Seen { view, code }) = follow(&service, &who, id, &mut terminal).await? else {
             return Ok(ExitCode::from(NOT_ENDED));
         };
         if self.json {
@@ -107,10 +107,10 @@ impl Report {
     }
 
     /// Gives the order; `None` where the command was asked to leave before it had an answer.
-    async fn order(&self, desk: &mut Desk, who: &Viewer, terminal: &mut Terminal) -> anyhow::Result<Option<JobId>> {
+    async fn order(&self, service: &mut Service, who: &Viewer, terminal: &mut Terminal) -> anyhow::Result<Option<JobId>> {
         let sources: Vec<PathBuf> = self.sources.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
-        if desk.sources.iter().all(|known| known.folder().is_none()) {
-            desk.sources = Arc::new(with_ids(sources.iter().map(|path| folder(path)).collect()));
+        if service.sources.iter().all(|known| known.folder().is_none()) {
+            service.sources = Arc::new(with_ids(sources.iter().map(|path| folder(path)).collect()));
         }
         let order = Order {
             title: self.title.clone(),
@@ -125,16 +125,16 @@ impl Report {
         let key = match (self.key, self.new) {
             (Some(key), _) => key,
             (None, true) => RequestKey::new(),
-            (None, false) => match check(&order, &desk.sources) {
-                Ok(spec) => key_of_today(desk, &spec)?,
+            (None, false) => match check(&order, &service.sources) {
+                Ok(spec) => key_of_today(service, &spec)?,
                 // It makes no job.
                 Err(_) => RequestKey::new(),
             },
         };
         let ordered = async {
             // An answer may get lost (a busy database); the same key finds the job that it was about.
-            match desk.order(who, key, &order).await {
-                Err(DeskError(AppError::Internal)) => desk.order(who, key, &order).await,
+            match service.order(who, key, &order).await {
+                Err(ServiceError(AppError::Internal)) => service.order(who, key, &order).await,
                 other => other,
             }
         };
@@ -162,8 +162,8 @@ impl Report {
 }
 
 /// The key of an order without one: the same for the same order on the same day, as the order's zone has it.
-fn key_of_today(desk: &Desk, spec: &Spec) -> anyhow::Result<RequestKey> {
-    let today = desk.store().clock().now().with_timezone(&parse_zone(&spec.zone)?).date_naive();
+fn key_of_today(service: &Service, spec: &Spec) -> anyhow::Result<RequestKey> {
+    let today = service.store().clock().now().with_timezone(&parse_zone(&spec.zone)?).date_naive();
     Ok(RequestKey::made_of(&format!("recount report on {today}: {}", serde_json::to_string(spec)?)))
 }
 

@@ -1,6 +1,6 @@
 //! `recount serve`: pages, API and, unless told otherwise, a worker in one process.
 
-use super::{DataFolder, background::Background, demo, in_use::InUse, open_desk, say::say, signals::Signals};
+use super::{DataFolder, background::Background, demo, in_use::InUse, open_service, say::say, signals::Signals};
 use crate::{
     descriptors,
     http::{
@@ -55,11 +55,11 @@ impl Serve {
         let listener = TcpListener::bind(self.listen).await.with_context(|| format!("{} cannot be listened on", self.listen))?;
         let address = listener.local_addr()?;
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
-        let desk = open_desk(&self.data, settings, &public_url).await?;
-        let store = desk.store().clone();
+        let service = open_service(&self.data, settings, &public_url).await?;
+        let store = service.store().clone();
         let limits = Limits {
-            total: desk.settings.server.connections.min(descriptors::for_connections(descriptors)).max(1),
-            per_address: desk.settings.server.connections_per_address.max(1),
+            total: service.settings.server.connections.min(descriptors::for_connections(descriptors)).max(1),
+            per_address: service.settings.server.connections_per_address.max(1),
             head: HEAD,
             body: BODY,
         };
@@ -71,7 +71,7 @@ impl Serve {
         let first_admin = Arc::new(FirstAdmin::at_start(&store).await?);
 
         let shutdown = CancellationToken::new();
-        let mut background = Background::start(&desk, !self.no_worker, &desk.settings, &shutdown);
+        let mut background = Background::start(&service, !self.no_worker, &service.settings, &shutdown);
 
         tracing::info!("listening on {address}");
         say!("Recount is at {public_url}");
@@ -82,7 +82,7 @@ impl Serve {
             demo::print_sign_in();
         }
         let people = PeopleState { store: store.clone(), first_admin, secure: public_url.starts_with("https://") };
-        let app = router(AppState::new(desk, people, shutdown.clone()).listening_on(address), &public_url)?;
+        let app = router(AppState::new(service, people, shutdown.clone()).listening_on(address), &public_url)?;
         let mut server = tokio::spawn(connections::serve(listener, app, limits, shutdown.clone()));
 
         let ended_early = tokio::select! {

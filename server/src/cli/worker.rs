@@ -1,6 +1,6 @@
 //! `recount worker`: works on jobs without serving pages, for further machines on the same database.
 
-use super::{DataFolder, background::Background, in_use::InUse, open_desk, say::say, signals::Signals};
+use super::{DataFolder, background::Background, in_use::InUse, open_service, say::say, signals::Signals};
 use crate::settings::FILE;
 use anyhow::bail;
 use std::process::ExitCode;
@@ -23,10 +23,10 @@ impl Worker {
         let Some(public_url) = settings.public_url.clone() else {
             bail!("Tell the worker where people reach Recount: set public_url in {FILE}. Links in e-mails begin with it.");
         };
-        let desk = open_desk(&self.data, settings, &public_url).await?;
-        let store = desk.store().clone();
+        let service = open_service(&self.data, settings, &public_url).await?;
+        let store = service.store().clone();
         let shutdown = CancellationToken::new();
-        let mut background = Background::start(&desk, true, &desk.settings, &shutdown);
+        let mut background = Background::start(&service, true, &service.settings, &shutdown);
         say!("Recount works on the jobs of {public_url}");
         let ended_early = tokio::select! {
             _ = signals.next() => false,

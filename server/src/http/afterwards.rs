@@ -2,7 +2,7 @@
 //! each ends in a redirect, which carries the name of a sentence where nothing was done.
 
 use super::{AppState, problem::Problem, session::SignedIn};
-use crate::service::{Desk, Done, parse_id};
+use crate::service::{Done, Service, parse_id};
 use app::model::{Said, effect_path};
 use axum::{
     Form, Router,
@@ -88,78 +88,78 @@ pub(super) fn job_path(id: JobId) -> String {
 }
 
 async fn account_now(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
     form: Sent<Reason>,
 ) -> Result<Redirect, Problem> {
     let id: JobId = parse_id(&id)?;
-    answer(desk.account_now(&who, id, &form?.0.why).await, &job_path(id))
+    answer(service.account_now(&who, id, &form?.0.why).await, &job_path(id))
 }
 
 async fn go_on(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
     form: Sent<Reason>,
 ) -> Result<Redirect, Problem> {
     let id: JobId = parse_id(&id)?;
-    answer(desk.go_on(&who, id, &form?.0.why).await, &job_path(id))
+    answer(service.go_on(&who, id, &form?.0.why).await, &job_path(id))
 }
 
 async fn withdraw(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
     form: Sent<Reason>,
 ) -> Result<Redirect, Problem> {
     let id: JobId = parse_id(&id)?;
-    answer(desk.withdraw_report(&who, id, &form?.0.why).await, &job_path(id))
+    answer(service.withdraw_report(&who, id, &form?.0.why).await, &job_path(id))
 }
 
 async fn delete(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
     form: Sent<Reason>,
 ) -> Result<Redirect, Problem> {
     let id: JobId = parse_id(&id)?;
-    Ok(match desk.delete_job(&who, id, &form?.0.why).await? {
+    Ok(match service.delete_job(&who, id, &form?.0.why).await? {
         Ok(()) => back("/jobs", Some(Said::Deleted)),
         Err(said) => back(&job_path(id), Some(said)),
     })
 }
 
 async fn correct(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
     form: Sent<Correction>,
 ) -> Result<Redirect, Problem> {
     let (id, Form(form)) = (parse_id::<JobId>(&id)?, form?);
-    mailed(desk.correct(&who, id, key(&form.key)?, &form.text).await, id)
+    mailed(service.correct(&who, id, key(&form.key)?, &form.text).await, id)
 }
 
 async fn send_again(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path((id, number)): Path<(String, String)>,
     form: Sent<SecondCopy>,
 ) -> Result<Redirect, Problem> {
     let (id, Form(form)) = (parse_id::<JobId>(&id)?, form?);
     let number = parse_id(&number)?;
-    mailed(desk.send_again(&who, id, number, key(&form.key)?, &form.why, form.sure.is_some()).await, id)
+    mailed(service.send_again(&who, id, number, key(&form.key)?, &form.why, form.sure.is_some()).await, id)
 }
 
 async fn decide(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(who): SignedIn,
     Path((job, number)): Path<(String, String)>,
     form: Sent<Decision>,
 ) -> Result<Redirect, Problem> {
     let (id, number, Form(form)) = (parse_id::<JobId>(&job)?, parse_id::<u32>(&number)?, form?);
     let accepted = form.outcome == DecidedOutcome::Accepted;
-    answer(desk.settle_effect(&who, id, number, accepted, &form.seen).await, &effect_path(&job, number))
+    answer(service.settle_effect(&who, id, number, accepted, &form.seen).await, &effect_path(&job, number))
 }
 
 fn key(text: &str) -> Result<RequestKey, Problem> {

@@ -11,7 +11,7 @@ use super::{
     problem::Problem,
     session::{InBrowser, SignedIn},
 };
-use crate::service::Desk;
+use crate::service::Service;
 use app::{account_masthead, model::Viewer, ports::Pages};
 use axum::{
     Extension, Form, Router,
@@ -64,7 +64,7 @@ struct NewToken {
 }
 
 async fn show(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     SignedIn(viewer): SignedIn,
     Extension(nonce): Extension<Nonce>,
     asked: Result<Query<Asked>, QueryRejection>,
@@ -81,14 +81,14 @@ async fn show(
          <section class=\"flow\" aria-labelledby=\"set-up\"><h2 id=\"set-up\">2. Set up the assistant</h2>\
          <p>The next page has your new token instead of <code>{PLACEHOLDER}</code> in this.</p>\n{ready}</section>\n{here}",
         form = form(problem == "name"),
-        ready = ready_made(&desk.services.public_url, PLACEHOLDER)?,
-        here = on_this_machine(&desk, &viewer)?,
+        ready = ready_made(&service.dependencies.public_url, PLACEHOLDER)?,
+        here = on_this_machine(&service, &viewer)?,
     );
-    answer(&desk, viewer, &nonce, &content).await
+    answer(&service, viewer, &nonce, &content).await
 }
 
 async fn make(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     State(people): State<PeopleState>,
     InBrowser { user, .. }: InBrowser,
     SignedIn(viewer): SignedIn,
@@ -108,18 +108,18 @@ async fn make(
          <p>{may} If it gets into other hands, revoke it on the Account page.</p></section>\n\
          <p><a class=\"button\" href=\"/account\">Go back to the account</a></p>",
         name = escaped(name),
-        ready = ready_made(&desk.services.public_url, secret.expose())?,
+        ready = ready_made(&service.dependencies.public_url, secret.expose())?,
         may = match may {
             May::Look => "Whoever has the token can see what you can see.",
             May::Act => "Whoever has the token can do what you can do, except for changing your account.",
         },
     );
-    Ok(answer(&desk, viewer, &nonce, &content).await?.into_response())
+    Ok(answer(&service, viewer, &nonce, &content).await?.into_response())
 }
 
 /// The page around its sections.
-async fn answer(desk: &Desk, viewer: Viewer, nonce: &Nonce, sections: &str) -> Result<Html<String>, Problem> {
-    let unconfirmed = Pages::unconfirmed_effects(desk, &viewer).await?;
+async fn answer(service: &Service, viewer: Viewer, nonce: &Nonce, sections: &str) -> Result<Html<String>, Problem> {
+    let unconfirmed = Pages::unconfirmed_effects(service, &viewer).await?;
     let content = format!(
         "<div class=\"flow wide column\">\n<header class=\"heading\"><nav class=\"crumbs\" aria-label=\"Breadcrumb\">\
          <a href=\"/account\">Account</a><span aria-current=\"page\">Assistant</span></nav><h1>{TITLE}</h1>\
@@ -205,9 +205,9 @@ fn ready_made(public_url: &str, token: &str) -> Result<String, Problem> {
 }
 
 /// The configuration for assistants that start Recount themselves. Only administrators are told where its data is.
-fn on_this_machine(desk: &Desk, viewer: &Viewer) -> Result<String, Problem> {
+fn on_this_machine(service: &Service, viewer: &Viewer) -> Result<String, Problem> {
     let (folder, whose) = if viewer.is_admin {
-        (std::path::absolute(&desk.settings.folder).map_err(Problem::internal)?.display().to_string(), "")
+        (std::path::absolute(&service.settings.folder).map_err(Problem::internal)?.display().to_string(), "")
     } else {
         ("DATA-FOLDER".to_owned(), " Whoever runs Recount knows the data folder.")
     };

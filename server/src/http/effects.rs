@@ -6,7 +6,7 @@
 mod file;
 
 use super::{AppState, problem::Problem, session::SignedIn};
-use crate::service::Desk;
+use crate::service::Service;
 use app::model::EffectQuery;
 use axum::{
     BoxError, Router,
@@ -31,16 +31,16 @@ pub fn routes() -> Router<AppState> {
     Router::new().route("/admin/effects.csv", get(csv)).route("/admin/effects.json", get(json))
 }
 
-async fn csv(State(desk): State<Desk>, SignedIn(who): SignedIn, query: AskedFor) -> Result<Response, Problem> {
+async fn csv(State(service): State<Service>, SignedIn(who): SignedIn, query: AskedFor) -> Result<Response, Problem> {
     let Query(query) = query?;
-    let filter = desk.effect_filter(&who, &query)??;
-    Ok(attachment(desk.store(), filter, Format::Csv))
+    let filter = service.effect_filter(&who, &query)??;
+    Ok(attachment(service.store(), filter, Format::Csv))
 }
 
-async fn json(State(desk): State<Desk>, SignedIn(who): SignedIn, query: AskedFor) -> Result<Response, Problem> {
+async fn json(State(service): State<Service>, SignedIn(who): SignedIn, query: AskedFor) -> Result<Response, Problem> {
     let Query(query) = query?;
-    let filter = desk.effect_filter(&who, &query)??;
-    Ok(attachment(desk.store(), filter, Format::Json))
+    let filter = service.effect_filter(&who, &query)??;
+    Ok(attachment(service.store(), filter, Format::Json))
 }
 
 fn attachment(store: &Store, filter: EffectFilter, format: Format) -> Response {

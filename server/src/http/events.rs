@@ -2,7 +2,7 @@
 //! there is; the page reads the record itself, so that there is one way for data to reach a screen, and a missed event costs nothing.
 
 use super::{AppState, problem::Problem, session::SignedIn};
-use crate::service::{Desk, parse_id};
+use crate::service::{Service, parse_id};
 use app::{error::AppError, model::Viewer};
 use axum::{
     Router,
@@ -44,25 +44,25 @@ pub fn routes() -> Router<AppState> {
 }
 
 async fn job_events(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     State(shutdown): State<CancellationToken>,
     SignedIn(who): SignedIn,
     Path(id): Path<String>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let id: JobId = parse_id(&id)?;
     // Listening starts before the first look, so that nothing falls in between.
-    let bus = desk.store().bus().subscribe();
-    desk.visible(&who, id).await?;
-    let watch = Watch { desk, who, id, bus, shutdown, seen: 0, ended: false };
+    let notifications = service.store().notifications().subscribe();
+    service.visible(&who, id).await?;
+    let watch = Watch { service, who, id, notifications, shutdown, seen: 0, ended: false };
     let events = stream::unfold(watch, |mut watch| async move { watch.next().await.map(|event| (Ok(event), watch)) });
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE * 4)))
 }
 
 struct Watch {
-    desk: Desk,
+    service: Service,
     who: Viewer,
     id: JobId,
-    bus: Receiver<News>,
+    notifications: Receiver<News>,
     shutdown: CancellationToken,
     seen: i64,
     ended: bool,
@@ -76,7 +76,7 @@ impl Watch {
             if self.ended || self.shutdown.is_cancelled() {
                 return None;
             }
-            let (version, ended) = self.desk.store().job_version(self.id).await.ok()??;
+            let (version, ended) = self.service.store().job_version(self.id).await.ok()??;
             if version > self.seen {
                 (self.seen, self.ended) = (version, ended);
                 tracing::trace!(job = %self.id, version = self.seen, viewer = %self.who.id, "told a page");
@@ -86,7 +86,7 @@ impl Watch {
             }
             tokio::select! {
                 () = self.shutdown.cancelled() => return None,
-                waited = timeout(ALIVE, changed(&mut self.bus, self.id)) => if waited.is_err() {
+                waited = timeout(ALIVE, changed(&mut self.notifications, self.id)) => if waited.is_err() {
                     return Some(Event::default().event("alive").data("{}"));
                 }
             }
@@ -96,22 +96,22 @@ impl Watch {
 
 /// Every job that somebody may see. What it tells of others must be nothing, not even that they exist.
 async fn list_events(
-    State(desk): State<Desk>,
+    State(service): State<Service>,
     State(shutdown): State<CancellationToken>,
     SignedIn(who): SignedIn,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    let bus = desk.store().bus().subscribe();
+    let notifications = service.store().notifications().subscribe();
     let owner = if who.is_admin { None } else { Some(who.id.parse().map_err(|_| AppError::SignInRequired)?) };
-    let watch = ListWatch { desk, owner, bus, shutdown, looked: None };
+    let watch = ListWatch { service, owner, notifications, shutdown, looked: None };
     let events = stream::unfold(watch, |mut watch| async move { watch.next().await.map(|event| (Ok(event), watch)) });
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE * 4)))
 }
 
 struct ListWatch {
-    desk: Desk,
+    service: Service,
     /// Whose jobs; those of everybody for an administrator.
     owner: Option<UserId>,
-    bus: Receiver<News>,
+    notifications: Receiver<News>,
     shutdown: CancellationToken,
     /// What the last look at the newest jobs found; `None` before the first.
     looked: Option<HashMap<JobId, i64>>,
@@ -174,7 +174,7 @@ impl ListWatch {
     async fn told(&mut self) -> Changes {
         let mut changes = Changes::default();
         while changes.is_empty() {
-            match self.bus.recv().await {
+            match self.notifications.recv().await {
                 Ok(news) => changes.take(Some(news), self.owner),
                 Err(RecvError::Lagged(_)) => changes.take(None, self.owner),
                 Err(RecvError::Closed) => std::future::pending().await,
@@ -182,7 +182,7 @@ impl ListWatch {
         }
         sleep(TOGETHER).await;
         loop {
-            match self.bus.try_recv() {
+            match self.notifications.try_recv() {
                 Ok(news) => changes.take(Some(news), self.owner),
                 Err(TryRecvError::Lagged(_)) => changes.take(None, self.owner),
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return changes,
@@ -202,6 +202,6 @@ impl ListWatch {
     }
 
     async fn look(&self) -> Option<HashMap<JobId, i64>> {
-        Some(self.desk.store().newest_versions(self.owner, LOOKED_AT).await.ok()?.into_iter().collect())
+        Some(self.service.store().newest_versions(self.owner, LOOKED_AT).await.ok()?.into_iter().collect())
     }
 }

@@ -7,7 +7,7 @@ use super::{
     problem::Problem,
     session::SignedIn,
 };
-use crate::service::{Desk, Form, FormOutcome, next_key, parse_id};
+use crate::service::{Form, FormOutcome, Service, next_key, parse_id};
 use app::{error::AppError, model::Viewer};
 use axum::{
     Router,
@@ -60,41 +60,41 @@ struct Sent {
     text: (usize, usize),
 }
 
-async fn send(State(desk): State<Desk>, SignedIn(who): SignedIn, mut parts: Multipart) -> Result<Response, Problem> {
+async fn send(State(service): State<Service>, SignedIn(who): SignedIn, mut parts: Multipart) -> Result<Response, Problem> {
     let owner = owner(&who)?;
     let mut sent = Sent { generate: true, ..Sent::default() };
     while let Some(field) = parts.next_field().await.map_err(|_| unreadable())? {
-        take_field(&desk, owner, &mut sent, field).await?;
+        take_field(&service, owner, &mut sent, field).await?;
     }
     let Some(mut key) = sent.key else { return Err(unreadable()) };
     let mut copies = HashMap::new();
     if let Some(from) = sent.from {
-        let taken = desk.take_over(&who, from, key).await?;
+        let taken = service.take_over(&who, from, key).await?;
         sent.form.left_out(&taken);
         copies = taken.of;
     }
     // A form that has become a job is left as it is; what changes it is another form.
-    let dates = desk.store().uploads(owner, key).await?;
+    let dates = service.store().uploads(owner, key).await?;
     let redated = |(id, month): &(UploadId, String)| {
         dates.iter().any(|upload| upload.id == *id && upload.by_hand.as_deref().unwrap_or_default() != month.trim())
     };
     let changed = sent.new_files || sent.remove.is_some() || !sent.generate || sent.by_hand.iter().any(redated);
-    while changed && desk.store().job_of_request(owner, key).await?.is_some() {
+    while changed && service.store().job_of_request(owner, key).await?.is_some() {
         let taken;
-        (key, taken) = desk.reopen(owner, key).await?;
+        (key, taken) = service.reopen(owner, key).await?;
         sent.form.left_out(&taken);
         copies = taken.of;
     }
     let current = |id: UploadId| copies.get(&id).copied().unwrap_or(id);
     for (id, month) in &sent.by_hand {
-        date_by_hand(&desk, owner, current(*id), month, &mut sent.form).await?;
+        date_by_hand(&service, owner, current(*id), month, &mut sent.form).await?;
     }
     if let Some(id) = sent.remove {
-        desk.store().delete_upload(owner, key, current(id)).await?;
+        service.store().delete_upload(owner, key, current(id)).await?;
         sent.generate = false;
     }
     if sent.generate {
-        return Ok(match desk.send_form(&who, key, sent.form).await? {
+        return Ok(match service.send_form(&who, key, sent.form).await? {
             FormOutcome::Job(id) => Redirect::to(&format!("/jobs/{id}")),
             FormOutcome::Look(key) => Redirect::to(&format!("/?draft={key}")),
         }
@@ -102,7 +102,7 @@ async fn send(State(desk): State<Desk>, SignedIn(who): SignedIn, mut parts: Mult
     }
     // Adding or removing files is no reason to complain about fields that are not filled in yet.
     sent.form.sent = sent.remove.is_none() && sent.files == 0;
-    desk.keep_form(owner, key, &sent.form).await?;
+    service.keep_form(owner, key, &sent.form).await?;
     Ok(Redirect::to(&format!("/?draft={key}")).into_response())
 }
 
@@ -114,10 +114,10 @@ fn unreadable() -> Problem {
     AppError::Invalid("The form could not be read. Go back, reload the page and try again.".into()).into()
 }
 
-async fn take_field(desk: &Desk, owner: UserId, sent: &mut Sent, field: Field<'_>) -> Result<(), Problem> {
+async fn take_field(service: &Service, owner: UserId, sent: &mut Sent, field: Field<'_>) -> Result<(), Problem> {
     let name = field.name().unwrap_or_default().to_owned();
     if name == "files" {
-        return take_file(desk, owner, sent, field).await;
+        return take_file(service, owner, sent, field).await;
     }
     let value = read_text(field).await?;
     sent.text = (sent.text.0 + value.len(), sent.text.1 + 1);
@@ -159,13 +159,13 @@ async fn read_text(mut field: Field<'_>) -> Result<String, Problem> {
 }
 
 /// Stores a file under the form's key. A file over a limit becomes a mistake of the form; the rest of the form is kept.
-async fn take_file(desk: &Desk, owner: UserId, sent: &mut Sent, mut field: Field<'_>) -> Result<(), Problem> {
+async fn take_file(service: &Service, owner: UserId, sent: &mut Sent, mut field: Field<'_>) -> Result<(), Problem> {
     let name = field.file_name().map(file_name).unwrap_or_default();
     let Some(key) = sent.key else { return Err(unreadable()) };
-    let max_file = desk.settings.max_file_bytes();
-    let kept = desk.store().uploads(owner, key).await?;
+    let max_file = service.settings.max_file_bytes();
+    let kept = service.store().uploads(owner, key).await?;
     let stored: i64 = kept.iter().map(|upload| upload.size).sum();
-    let max_total = desk.settings.max_total_bytes().saturating_sub(u64::try_from(stored).unwrap_or(u64::MAX));
+    let max_total = service.settings.max_total_bytes().saturating_sub(u64::try_from(stored).unwrap_or(u64::MAX));
     let mut bytes = Vec::new();
     let mut size = 0_u64;
     while let Some(chunk) = field.chunk().await.map_err(|_| unreadable())? {
@@ -189,7 +189,7 @@ async fn take_file(desk: &Desk, owner: UserId, sent: &mut Sent, mut field: Field
     } else if size > max_total {
         refuse(format!(
             "\"{name}\" was not added: the files of one report may have {} MB together.",
-            megabytes(desk.settings.max_total_bytes())
+            megabytes(service.settings.max_total_bytes())
         ));
     } else if kept.len() >= MAX_FILES {
         refuse(format!("\"{name}\" was not added: a report may have {MAX_FILES} files of your own. Put more into a folder."));
@@ -200,7 +200,7 @@ async fn take_file(desk: &Desk, owner: UserId, sent: &mut Sent, mut field: Field
         let upload = NewUpload { name: &name, sha256, bytes: &bytes };
         let mut into = key;
         loop {
-            match desk.store().save_upload(owner, into, &upload).await {
+            match service.store().save_upload(owner, into, &upload).await {
                 Ok(Some(_)) => break,
                 Ok(None) => {
                     into = next_key(into);
@@ -226,13 +226,13 @@ fn file_name(sent: &str) -> String {
     last.chars().filter(|c| !c.is_control()).take(200).collect::<String>().trim().to_owned()
 }
 
-async fn date_by_hand(desk: &Desk, owner: UserId, id: UploadId, month: &str, form: &mut Form) -> Result<(), Problem> {
+async fn date_by_hand(service: &Service, owner: UserId, id: UploadId, month: &str, form: &mut Form) -> Result<(), Problem> {
     let month = month.trim();
     if month.is_empty() {
-        return Ok(desk.store().date_upload(owner, id, None).await?);
+        return Ok(service.store().date_upload(owner, id, None).await?);
     }
     match month.parse::<Month>() {
-        Ok(month) => Ok(desk.store().date_upload(owner, id, Some(&month.to_string())).await?),
+        Ok(month) => Ok(service.store().date_upload(owner, id, Some(&month.to_string())).await?),
         Err(error) => {
             form.complain(error.to_string());
             Ok(())
@@ -240,19 +240,19 @@ async fn date_by_hand(desk: &Desk, owner: UserId, id: UploadId, month: &str, for
     }
 }
 
-async fn cancel(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Redirect, Problem> {
+async fn cancel(State(service): State<Service>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Redirect, Problem> {
     let id: JobId = parse_id(&id)?;
-    let answer = desk.cancel_job(&who, id).await?;
+    let answer = service.cancel_job(&who, id).await?;
     Ok(back(&job_path(id), answer.said))
 }
 
-async fn approve(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Redirect, Problem> {
+async fn approve(State(service): State<Service>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Redirect, Problem> {
     let id: JobId = parse_id(&id)?;
-    answer(desk.send_now(&who, id).await, &job_path(id))
+    answer(service.send_now(&who, id).await, &job_path(id))
 }
 
-async fn markdown(State(desk): State<Desk>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Response, Problem> {
-    let (name, text) = desk.report_markdown(&who, &id).await?;
+async fn markdown(State(service): State<Service>, SignedIn(who): SignedIn, Path(id): Path<String>) -> Result<Response, Problem> {
+    let (name, text) = service.report_markdown(&who, &id).await?;
     let mut response = ([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], text).into_response();
     if let Ok(disposition) = HeaderValue::try_from(format!("attachment; filename=\"{name}\"")) {
         response.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);

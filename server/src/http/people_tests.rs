@@ -61,7 +61,7 @@ impl Site {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    /// Looks at a page as the browser with this cookie.
+    /// Probes at a page as the browser with this cookie.
     async fn get(&self, path: &str, cookie: &str) -> Response {
         self.send(Request::get(path).header(COOKIE, cookie).body(Body::empty()).unwrap()).await
     }

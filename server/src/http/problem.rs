@@ -1,6 +1,6 @@
 //! Problem documents (RFC 9457): how the API says that something went wrong.
 
-use crate::service::{DeskError, told};
+use crate::service::{ServiceError, told};
 use app::{error::AppError, model::FieldError};
 use axum::{
     extract::rejection::{FormRejection, QueryRejection},
@@ -204,8 +204,8 @@ impl From<AppError> for Problem {
     }
 }
 
-impl From<DeskError> for Problem {
-    fn from(error: DeskError) -> Self {
+impl From<ServiceError> for Problem {
+    fn from(error: ServiceError) -> Self {
         error.0.into()
     }
 }

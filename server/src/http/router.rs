@@ -29,9 +29,9 @@ const MAX_BODY: usize = 1 << 20;
 /// The application. `public_url` is where people reach it.
 pub fn router(state: AppState, public_url: &str) -> anyhow::Result<Router> {
     let context = {
-        let desk = state.desk.clone();
+        let service = state.service.clone();
         move || {
-            provide_context::<Arc<dyn Pages>>(Arc::new(desk.clone()));
+            provide_context::<Arc<dyn Pages>>(Arc::new(service.clone()));
             let Some(parts) = use_context::<Parts>() else { return };
             provide_context(parts.extensions.get::<Option<Viewer>>().cloned().flatten());
             if let Some(nonce) = parts.extensions.get::<Nonce>() {
@@ -94,8 +94,8 @@ fn origin(url: &str) -> &str {
 
 /// Whether the server can do its work: changes can be committed. `/healthz` tells that the process lives, whatever the database
 /// does.
-async fn ready(State(desk): State<crate::service::Desk>) -> impl IntoResponse {
-    match desk.store().is_ready().await {
+async fn ready(State(service): State<crate::service::Service>) -> impl IntoResponse {
+    match service.store().is_ready().await {
         Ok(()) => (StatusCode::OK, "ready"),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
     }

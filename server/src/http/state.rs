@@ -1,7 +1,7 @@
 //! What handlers are given. Each takes the part that it needs.
 
 use super::PeopleState;
-use crate::service::Desk;
+use crate::service::Service;
 use axum::extract::FromRef;
 use leptos::config::LeptosOptions;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 /// The state of the web server.
 #[derive(Clone)]
 pub struct AppState {
-    pub desk: Desk,
+    pub service: Service,
     pub people: PeopleState,
     /// Fires when the server stops, so that streams end.
     pub shutdown: CancellationToken,
@@ -21,9 +21,9 @@ pub struct AppState {
 
 impl AppState {
     /// The state; the options for Leptos are fixed, so that the binary needs no environment.
-    pub fn new(desk: Desk, people: PeopleState, shutdown: CancellationToken) -> Self {
+    pub fn new(service: Service, people: PeopleState, shutdown: CancellationToken) -> Self {
         let leptos = LeptosOptions::builder().output_name("app").site_pkg_dir("pkg").build();
-        Self { desk, people, shutdown, leptos, listens: None }
+        Self { service, people, shutdown, leptos, listens: None }
     }
 
     /// The same for a server that listens there.
@@ -43,7 +43,7 @@ macro_rules! part {
     };
 }
 
-part!(desk: Desk);
+part!(service: Service);
 part!(people: PeopleState);
 part!(shutdown: CancellationToken);
 part!(leptos: LeptosOptions);

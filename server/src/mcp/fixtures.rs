@@ -88,7 +88,7 @@ pub async fn call(
 
 /// The arguments of an order from the first source.
 fn order(server: &Recount, month: &str, title: &str, hold: u64) -> JsonObject {
-    let source = server.desk.sources.first().map(|known| known.id.clone());
+    let source = server.service.sources.first().map(|known| known.id.clone());
     let hold = if hold == 0 { "none".into() } else { hold.to_string() };
     let order = json!({
         "month": month, "sources": [source], "recipients": ["suite@example.org"], "title": title, "hold": hold,

@@ -5,7 +5,7 @@
 //! looked at here only, while the call runs, and nothing of the job ever hangs on it.
 
 use super::results::{Failed, ended, page, refused};
-use crate::service::{Desk, DeskError};
+use crate::service::{Service, ServiceError};
 use app::{
     error::AppError,
     model::{JobView, Viewer},
@@ -37,14 +37,14 @@ pub struct Ends {
 
 /// Waits for the end of a job that this call has ordered.
 pub async fn wait(
-    desk: &Desk,
+    service: &Service,
     who: &Viewer,
     id: JobId,
     context: &RequestContext<RoleServer>,
     ends: &Ends,
 ) -> Result<CallToolResult, Failed> {
     // Listening starts before the first look, so that nothing falls in between.
-    let mut bus = desk.store().bus().subscribe();
+    let mut notifications = service.store().notifications().subscribe();
     let mut progress = context.meta.get_progress_token().map(|token| Progress { token, peer: &context.peer, told: 0 });
     let taken_back = async || {
         tokio::select! {
@@ -54,20 +54,20 @@ pub async fn wait(
     };
     loop {
         let next = async {
-            match desk.show_job(who, id).await {
+            match service.show_job(who, id).await {
                 Ok(job) if job.phase.is_final() => return Some(Ok(job)),
                 // No worker takes one that waits for a person.
-                Ok(job) if job.set_aside.is_some() => return Some(Err(refused(set_aside(desk, &job)).into())),
+                Ok(job) if job.set_aside.is_some() => return Some(Err(refused(set_aside(service, &job)).into())),
                 Ok(job) => {
                     if let Some(progress) = &mut progress {
                         progress.tell(&job).await;
                     }
                 }
                 // It passes by itself, and to leave here would leave the job behind.
-                Err(DeskError(AppError::Unavailable(_))) => {}
+                Err(ServiceError(AppError::Unavailable(_))) => {}
                 Err(error) => return Some(Err(error.into())),
             }
-            let _ = timeout(LOOK, changed(&mut bus, id)).await;
+            let _ = timeout(LOOK, changed(&mut notifications, id)).await;
             None
         };
         let seen = tokio::select! {
@@ -77,7 +77,7 @@ pub async fn wait(
         };
         match seen {
             None => {}
-            Some(Ok(job)) => return Ok(ended(desk, &job)?),
+            Some(Ok(job)) => return Ok(ended(service, &job)?),
             Some(Err(failed)) => return Err(failed),
         }
     }
@@ -85,20 +85,20 @@ pub async fn wait(
         let text = format!("Recount is stopping. The report {id} is not cancelled: it goes on when Recount runs again.");
         return Err(ErrorData::internal_error(text, None).into());
     }
-    cancel(desk, who, id, &ends.shutdown).await;
+    cancel(service, who, id, &ends.shutdown).await;
     // Nobody reads this: the answer to a call that was taken back is suppressed.
     Err(ErrorData::internal_error("The request was cancelled.", None).into())
 }
 
-fn set_aside(desk: &Desk, job: &JobView) -> String {
-    let url = page(desk, &job.id);
+fn set_aside(service: &Service, job: &JobView) -> String {
+    let url = page(service, &job.id);
     format!("This is a restored copy of Recount, and the report waits until a person decides about it on its page: {url}")
 }
 
 /// Presses Cancel until that is recorded: nobody is left who could press it again.
-async fn cancel(desk: &Desk, who: &Viewer, id: JobId, shutdown: &CancellationToken) {
+async fn cancel(service: &Service, who: &Viewer, id: JobId, shutdown: &CancellationToken) {
     let by = format!("{} (the request was cancelled)", who.email);
-    while let Err(DeskError(error)) = desk.cancel_job_as(who, id, &by).await {
+    while let Err(ServiceError(error)) = service.cancel_job_as(who, id, &by).await {
         if error == AppError::NotFound {
             return;
         }

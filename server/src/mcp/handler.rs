@@ -12,7 +12,7 @@ use super::{
     tasks::{self, missing},
     tools::{self, CANCEL, GENERATE, LIST, Nothing, OneReport, Page, SOURCES, START, STATUS},
 };
-use crate::service::{AllowedSource, Desk, DeskError, parse_id};
+use crate::service::{AllowedSource, Service, ServiceError, parse_id};
 use app::{
     model::{FieldError, Viewer},
     ports::Pages,
@@ -40,7 +40,7 @@ const INSTRUCTIONS: &str = "Recount makes monthly reports: it collects a month's
 /// Recount as an MCP server.
 #[derive(Clone)]
 pub struct Recount {
-    pub(super) desk: Desk,
+    pub(super) service: Service,
     /// Who sits at the other end; `None` where every request says it itself.
     caller: Option<Principal>,
     ends: Ends,
@@ -48,13 +48,13 @@ pub struct Recount {
 
 impl Recount {
     /// For requests that carry their [`Principal`] in the extensions of their HTTP request.
-    pub fn of_requests(desk: Desk, ends: Ends) -> Self {
-        Self { desk, caller: None, ends }
+    pub fn of_requests(service: Service, ends: Ends) -> Self {
+        Self { service, caller: None, ends }
     }
 
     /// For one person.
-    pub fn of(desk: Desk, caller: Principal, ends: Ends) -> Self {
-        Self { desk, caller: Some(caller), ends }
+    pub fn of(service: Service, caller: Principal, ends: Ends) -> Self {
+        Self { service, caller: Some(caller), ends }
     }
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Principal, ErrorData> {
@@ -65,15 +65,15 @@ impl Recount {
     async fn look(&self, who: &Principal, arguments: JsonObject) -> Result<CallToolResult, Failed> {
         let who = who.with(Scope::Read)?;
         let id = one_report(arguments)?;
-        let job = self.desk.show_job(who, id).await?;
-        Ok(results::status(&self.desk, &job)?)
+        let job = self.service.show_job(who, id).await?;
+        Ok(results::status(&self.service, &job)?)
     }
 
     async fn cancel(&self, who: &Principal, arguments: JsonObject) -> Result<CallToolResult, Failed> {
         let who = who.with(Scope::Write)?;
         let id = one_report(arguments)?;
-        let answer = self.desk.cancel_job(who, id).await?;
-        Ok(results::cancel(&self.desk, &answer)?)
+        let answer = self.service.cancel_job(who, id).await?;
+        Ok(results::cancel(&self.service, &answer)?)
     }
 
     async fn list(&self, who: &Principal, arguments: JsonObject) -> Result<CallToolResult, Failed> {
@@ -89,9 +89,9 @@ impl Recount {
         if !mistakes.is_empty() {
             return Err(wrong(&mistakes).into());
         }
-        let view = Pages::jobs(&self.desk, who, page.state, page.cursor).await.map_err(DeskError)?;
+        let view = Pages::jobs(&self.service, who, page.state, page.cursor).await.map_err(ServiceError)?;
         let next_cursor = results::next_cursor(&view);
-        let reports: Vec<ReportLine> = view.jobs.into_iter().map(|row| ReportLine::of(&self.desk, row)).collect();
+        let reports: Vec<ReportLine> = view.jobs.into_iter().map(|row| ReportLine::of(&self.service, row)).collect();
         let lines: Vec<String> =
             reports.iter().map(|line| format!("- {}: {} ({})", line.title, line.headline, line.job_id)).collect();
         let text = if lines.is_empty() { "There are no reports here.".into() } else { lines.join("\n") };
@@ -105,7 +105,7 @@ impl Recount {
             return Err(wrong(&mistakes).into());
         }
         let line = |known: &AllowedSource| SourceLine { id: known.id.clone(), name: known.name.clone() };
-        let sources: Vec<SourceLine> = self.desk.sources.iter().map(line).collect();
+        let sources: Vec<SourceLine> = self.service.sources.iter().map(line).collect();
         let names: Vec<String> = sources.iter().map(|source| format!("- {} (id {})", source.name, source.id)).collect();
         let text = if names.is_empty() {
             "No folders are allowed. The administrator adds them to the settings.".into()
@@ -125,7 +125,7 @@ impl Recount {
         if context.ct.is_cancelled() {
             return Ok(None);
         }
-        order::place(&self.desk, who, arguments).await.map(Some)
+        order::place(&self.service, who, arguments).await.map(Some)
     }
 
     pub(super) async fn start(
@@ -139,10 +139,10 @@ impl Recount {
         let as_task = tasks::may_answer(context);
         let Some(id) = self.place(who, arguments, context).await? else { return Err(taken_back().into()) };
         if as_task {
-            return Ok(CallToolResponse::Task(tasks::handle(&self.desk, who, id).await?));
+            return Ok(CallToolResponse::Task(tasks::handle(&self.service, who, id).await?));
         }
-        let job = self.desk.show_job(who, id).await?;
-        Ok(results::status(&self.desk, &job)?.into())
+        let job = self.service.show_job(who, id).await?;
+        Ok(results::status(&self.service, &job)?.into())
     }
 
     pub(super) async fn generate(
@@ -153,7 +153,7 @@ impl Recount {
     ) -> Result<CallToolResult, Failed> {
         let who = who.with(Scope::Write)?;
         let Some(id) = self.place(who, arguments, context).await? else { return Err(taken_back().into()) };
-        generate::wait(&self.desk, who, id, context, &self.ends).await
+        generate::wait(&self.service, who, id, context, &self.ends).await
     }
 }
 
@@ -179,7 +179,7 @@ fn one_report(arguments: JsonObject) -> Result<JobId, Failed> {
     if !mistakes.is_empty() {
         return Err(wrong(&mistakes).into());
     }
-    Ok(parse_id(&one.job_id).map_err(DeskError)?)
+    Ok(parse_id(&one.job_id).map_err(ServiceError)?)
 }
 
 impl ServerHandler for Recount {
@@ -226,15 +226,15 @@ impl ServerHandler for Recount {
     }
 
     async fn get_task(&self, request: GetTaskParams, context: RequestContext<RoleServer>) -> Result<GetTaskResult, ErrorData> {
-        tasks::get(&self.desk, &self.caller(&context)?, &request.task_id).await
+        tasks::get(&self.service, &self.caller(&context)?, &request.task_id).await
     }
 
     async fn update_task(&self, request: UpdateTaskParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        tasks::update(&self.desk, &self.caller(&context)?, &request.task_id).await
+        tasks::update(&self.service, &self.caller(&context)?, &request.task_id).await
     }
 
     async fn cancel_task(&self, request: CancelTaskParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        tasks::cancel(&self.desk, &self.caller(&context)?, &request.task_id).await
+        tasks::cancel(&self.service, &self.caller(&context)?, &request.task_id).await
     }
 
     async fn list_resources(
@@ -243,7 +243,7 @@ impl ServerHandler for Recount {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        resources::list(&self.desk, &self.caller(&context)?, cursor).await
+        resources::list(&self.service, &self.caller(&context)?, cursor).await
     }
 
     async fn list_resource_templates(
@@ -264,7 +264,7 @@ impl ServerHandler for Recount {
         if let Some(fixture) = fixtures::resource(&request.uri) {
             return Ok(fixture.into());
         }
-        Ok(resources::read(&self.desk, &self.caller(&context)?, &request.uri).await?.into())
+        Ok(resources::read(&self.service, &self.caller(&context)?, &request.uri).await?.into())
     }
 
     async fn list_prompts(
@@ -285,6 +285,6 @@ impl ServerHandler for Recount {
         if let Some(fixture) = fixtures::prompt(&request.name, &arguments) {
             return Ok(fixture.into());
         }
-        Ok(prompts::get(&self.desk, &self.caller(&context)?, &request.name, &arguments).await?.into())
+        Ok(prompts::get(&self.service, &self.caller(&context)?, &request.name, &arguments).await?.into())
     }
 }

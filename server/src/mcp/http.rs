@@ -35,7 +35,7 @@ const LOCAL_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "h
 /// The route. `public_url` is where people reach the server.
 pub fn routes(state: &AppState, public_url: &str) -> Router<AppState> {
     let ends = Ends { left: CancellationToken::new(), shutdown: state.shutdown.clone() };
-    let handler = Recount::of_requests(state.desk.clone(), ends);
+    let handler = Recount::of_requests(state.service.clone(), ends);
     let listens = state.listens.map(|address| address.ip().to_string());
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -45,7 +45,7 @@ pub fn routes(state: &AppState, public_url: &str) -> Router<AppState> {
         .enforce_origin_validation()
         .with_allowed_origins(origins(public_url));
     let service = StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(NeverSessionManager::default()), config);
-    Router::new().route_service("/mcp", service).layer(from_fn_with_state(state.desk.store().clone(), identified))
+    Router::new().route_service("/mcp", service).layer(from_fn_with_state(state.service.store().clone(), identified))
 }
 
 /// The hosts that a request may be for.

@@ -1,6 +1,6 @@
 //! Recount as an MCP server, at `/mcp` ([`http`]) and on the standard streams of `recount mcp` ([`stdio`]).
 //!
-//! It adds a way to ask and no rule: every tool, task and resource goes through the desk, so that rights, sentences and the
+//! It adds a way to ask and no rule: every tool, task and resource goes through the service, so that rights, sentences and the
 //! order of a cancel and a commit are those of the pages. What is special to the protocol is which signal means a cancel of
 //! what, and that is kept apart here:
 //!

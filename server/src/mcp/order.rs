@@ -4,7 +4,7 @@ use super::{
     arguments::read,
     results::{Failed, refused, wrong},
 };
-use crate::service::{Desk, Order, Ordered, check};
+use crate::service::{Order, Ordered, Service, check};
 use app::model::{FieldError, Viewer};
 use domain::id::{JobId, MAX_REQUEST_KEY, RequestKey};
 use rmcp::model::JsonObject;
@@ -52,7 +52,7 @@ impl NewReport {
 }
 
 /// Places the order. When this returns the job's id, the job is durable.
-pub async fn place(desk: &Desk, who: &Viewer, arguments: JsonObject) -> Result<JobId, Failed> {
+pub async fn place(service: &Service, who: &Viewer, arguments: JsonObject) -> Result<JobId, Failed> {
     let (new, mut mistakes) = read::<NewReport>(arguments);
     let order = new.order(who);
     let key = new.request_key.as_deref().map(RequestKey::named);
@@ -62,12 +62,12 @@ pub async fn place(desk: &Desk, who: &Viewer, arguments: JsonObject) -> Result<J
     }
     if !mistakes.is_empty() {
         // What else is wrong is worth knowing as well, but not twice for a field that could not even be read.
-        let others = check(&order, &desk.sources).err().unwrap_or_default();
+        let others = check(&order, &service.sources).err().unwrap_or_default();
         let known: Vec<String> = mistakes.iter().map(|mistake| mistake.field.clone()).collect();
         mistakes.extend(others.into_iter().filter(|other| !known.contains(&other.field)));
         return Err(wrong(&mistakes).into());
     }
-    match desk.order(who, key.flatten().unwrap_or_else(RequestKey::new), &order).await? {
+    match service.order(who, key.flatten().unwrap_or_else(RequestKey::new), &order).await? {
         Ordered::Job { id, .. } => Ok(id),
         Ordered::Conflict => Err(refused(
             "Nothing was started: this request_key was used for another report. Use a new key, or the same arguments again.",

@@ -6,7 +6,7 @@ use super::{
     tasks::missing,
     tools::{CANCEL, SOURCES, START, STATUS},
 };
-use crate::service::{Desk, parse_id};
+use crate::service::{Service, parse_id};
 use app::error::AppError;
 use contract::Month;
 use domain::people::Scope;
@@ -43,7 +43,7 @@ pub fn list() -> ListPromptsResult {
 }
 
 /// One prompt, filled in.
-pub async fn get(desk: &Desk, who: &Principal, name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorData> {
+pub async fn get(service: &Service, who: &Principal, name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorData> {
     let value = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default().trim();
     let wrong = |text: String| ErrorData::invalid_params(text, None);
     let text = match name {
@@ -58,8 +58,8 @@ pub async fn get(desk: &Desk, who: &Principal, name: &str, arguments: &JsonObjec
                 other => ErrorData::internal_error(other.to_string(), None),
             };
             let id = parse_id(value("job_id")).map_err(not_found)?;
-            let job = desk.show_job(who, id).await.map_err(|error| not_found(error.0))?;
-            explain(&ReportStatus::of(desk, &job))?
+            let job = service.show_job(who, id).await.map_err(|error| not_found(error.0))?;
+            explain(&ReportStatus::of(service, &job))?
         }
         _ => return Err(wrong(format!("There is no prompt \"{name}\"."))),
     };

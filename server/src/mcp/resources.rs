@@ -5,7 +5,7 @@ use super::{
     results::{MARKDOWN, next_cursor, resource_link, resource_uri},
     tasks::missing,
 };
-use crate::service::{Desk, DeskError};
+use crate::service::{Service, ServiceError};
 use app::{error::AppError, model::Viewer, ports::Pages};
 use domain::{id::JobId, people::Scope};
 use rmcp::{
@@ -21,9 +21,9 @@ const FRESH: u64 = 0;
 
 /// One page of the saved reports, newest first. A page may have fewer than another, or none, and still be followed by more: the
 /// jobs without a report are left out of it.
-pub async fn list(desk: &Desk, who: &Principal, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
+pub async fn list(service: &Service, who: &Principal, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
     let who = who.with(Scope::Read).map_err(missing)?;
-    let page = Pages::jobs(desk, who, String::new(), cursor.unwrap_or_default()).await;
+    let page = Pages::jobs(service, who, String::new(), cursor.unwrap_or_default()).await;
     let page = page.map_err(|cause| match cause {
         AppError::NotFound => ErrorData::invalid_params("This cursor is none of this list.", None),
         other => error(other.into()),
@@ -48,21 +48,21 @@ pub fn templates() -> ListResourceTemplatesResult {
 }
 
 /// The text of a report.
-pub async fn read(desk: &Desk, who: &Principal, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub async fn read(service: &Service, who: &Principal, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let who = who.with(Scope::Read).map_err(missing)?;
-    let text = text(desk, who, uri).await.map_err(|cause| ErrorData { data: Some(json!({ "uri": uri })), ..error(cause) })?;
+    let text = text(service, who, uri).await.map_err(|cause| ErrorData { data: Some(json!({ "uri": uri })), ..error(cause) })?;
     let contents = vec![ResourceContents::text(text, uri).with_mime_type(MARKDOWN)];
     Ok(ReadResourceResult::new(contents).with_cache_scope(CacheScope::Private).with_ttl_ms(FRESH))
 }
 
-async fn text(desk: &Desk, who: &Viewer, uri: &str) -> Result<String, DeskError> {
+async fn text(service: &Service, who: &Viewer, uri: &str) -> Result<String, ServiceError> {
     let id: JobId = uri.strip_prefix("report://").and_then(|id| id.parse().ok()).ok_or(AppError::NotFound)?;
-    let report = desk.visible(who, id).await?.row.report_id.ok_or(AppError::NotFound)?;
-    let (_, text) = desk.report_markdown(who, &report.to_string()).await?;
+    let report = service.visible(who, id).await?.row.report_id.ok_or(AppError::NotFound)?;
+    let (_, text) = service.report_markdown(who, &report.to_string()).await?;
     Ok(text)
 }
 
-fn error(DeskError(error): DeskError) -> ErrorData {
+fn error(ServiceError(error): ServiceError) -> ErrorData {
     match error {
         AppError::NotFound => {
             ErrorData::invalid_params("There is no such report: it is not saved (yet), or it is not yours to see.", None)

@@ -1,7 +1,7 @@
-//! What tools answer: a sentence for people and assistants, and the same as data. The sentences are the desk's.
+//! What tools answer: a sentence for people and assistants, and the same as data. The sentences are the service's.
 
 use super::{arguments, principal::Missing};
-use crate::service::{Desk, DeskError};
+use crate::service::{Service, ServiceError};
 use app::{
     error::AppError,
     model::{CancelAnswerView, FieldError, JobRow, JobView, JobsView},
@@ -106,7 +106,7 @@ pub struct SourceList {
 }
 
 impl ReportStatus {
-    pub fn of(desk: &Desk, job: &JobView) -> Self {
+    pub fn of(service: &Service, job: &JobView) -> Self {
         Self {
             job_id: job.id.clone(),
             title: job.title.clone(),
@@ -121,7 +121,7 @@ impl ReportStatus {
             documents: job.coverage_summary.clone(),
             is_saved: job.report_path.is_some(),
             resource: resource_uri(&job.id),
-            url: page(desk, &job.id),
+            url: page(service, &job.id),
             version: job.version,
         }
     }
@@ -135,10 +135,10 @@ impl ReportStatus {
 }
 
 impl ReportLine {
-    pub fn of(desk: &Desk, row: JobRow) -> Self {
+    pub fn of(service: &Service, row: JobRow) -> Self {
         Self {
             resource: row.report_path.is_some().then(|| resource_uri(&row.id)),
-            url: page(desk, &row.id),
+            url: page(service, &row.id),
             job_id: row.id,
             title: row.title,
             headline: row.headline,
@@ -154,8 +154,8 @@ fn closed(sentence: &str) -> String {
 }
 
 /// The page of a job.
-pub fn page(desk: &Desk, id: &str) -> String {
-    format!("{}/jobs/{id}", desk.services.public_url)
+pub fn page(service: &Service, id: &str) -> String {
+    format!("{}/jobs/{id}", service.dependencies.public_url)
 }
 
 /// The address of a job's report as a resource.
@@ -182,8 +182,8 @@ pub fn answer(text: String, data: &impl Serialize) -> Result<CallToolResult, Err
 }
 
 /// Where a report stands, with the link to it.
-pub fn status(desk: &Desk, job: &JobView) -> Result<CallToolResult, ErrorData> {
-    let status = ReportStatus::of(desk, job);
+pub fn status(service: &Service, job: &JobView) -> Result<CallToolResult, ErrorData> {
+    let status = ReportStatus::of(service, job);
     let mut result = answer(status.text(), &status)?;
     result.content.push(ContentBlock::resource_link(resource_link(&job.id, &job.title)));
     Ok(result)
@@ -191,15 +191,15 @@ pub fn status(desk: &Desk, job: &JobView) -> Result<CallToolResult, ErrorData> {
 
 /// What has become of a report that was waited for. One that failed or was cancelled is an error of the tool, not of the
 /// protocol: whoever asked for it has to know, and can do something about it.
-pub fn ended(desk: &Desk, job: &JobView) -> Result<CallToolResult, ErrorData> {
-    let mut result = status(desk, job)?;
+pub fn ended(service: &Service, job: &JobView) -> Result<CallToolResult, ErrorData> {
+    let mut result = status(service, job)?;
     result.is_error = Some(job.phase != Phase::Finished);
     Ok(result)
 }
 
 /// The Cancel button's own answer.
-pub fn cancel(desk: &Desk, answer: &CancelAnswerView) -> Result<CallToolResult, ErrorData> {
-    let report = ReportStatus::of(desk, &answer.job);
+pub fn cancel(service: &Service, answer: &CancelAnswerView) -> Result<CallToolResult, ErrorData> {
+    let report = ReportStatus::of(service, &answer.job);
     let stop = if report.is_final {
         "The job has ended."
     } else {
@@ -248,8 +248,8 @@ impl From<ErrorData> for Failed {
     }
 }
 
-impl From<DeskError> for Failed {
-    fn from(DeskError(error): DeskError) -> Self {
+impl From<ServiceError> for Failed {
+    fn from(ServiceError(error): ServiceError) -> Self {
         match error {
             AppError::NotFound => refused(
                 "There is no such report, or it is not yours to see. list_reports shows those that you can see, with their job_id.",

@@ -5,7 +5,7 @@
 //! request that a client gave the same id.
 
 use super::{Principal, Recount, generate::Ends};
-use crate::service::Desk;
+use crate::service::Service;
 use rmcp::{
     RoleServer, ServiceExt,
     model::{
@@ -19,12 +19,12 @@ use tokio_util::{either::Either, sync::CancellationToken};
 
 /// Serves until the client closes its end, which fires `ends.left`, or until `ends.shutdown`. What was asked before is then
 /// answered, if the client still reads.
-pub async fn serve(desk: Desk, caller: Principal, ends: Ends) -> anyhow::Result<()> {
+pub async fn serve(service: Service, caller: Principal, ends: Ends) -> anyhow::Result<()> {
     let (input, output) = stdio_pipes();
     let transport = Numbered::new(AsyncRwTransport::new_server(input, output), ends.left.clone());
     // The library fires its token itself when it ends, which is no shutdown of ours.
     let stop = ends.shutdown.child_token();
-    let running = match Box::pin(Recount::of(desk, caller, ends).serve_with_ct(transport, stop)).await {
+    let running = match Box::pin(Recount::of(service, caller, ends).serve_with_ct(transport, stop)).await {
         Ok(running) => running,
         // Whoever leaves before the first request has asked for nothing.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),

@@ -8,7 +8,7 @@ use super::{
     principal::{Missing, Principal},
     results::ended,
 };
-use crate::service::{Desk, DeskError, parse_id};
+use crate::service::{Service, ServiceError, parse_id};
 use app::{error::AppError, model::Viewer};
 use chrono::{DateTime, SecondsFormat, Utc};
 use contract::{Phase, headline};
@@ -31,22 +31,22 @@ pub fn may_answer(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// The handle of a job that was just ordered.
-pub async fn handle(desk: &Desk, who: &Viewer, id: JobId) -> Result<CreateTaskResult, ErrorData> {
-    let record = desk.visible(who, id).await.map_err(error)?;
+pub async fn handle(service: &Service, who: &Viewer, id: JobId) -> Result<CreateTaskResult, ErrorData> {
+    let record = service.visible(who, id).await.map_err(error)?;
     Ok(CreateTaskResult::new(task(&record)))
 }
 
 /// The task as it is now.
-pub async fn get(desk: &Desk, who: &Principal, id: &str) -> Result<GetTaskResult, ErrorData> {
+pub async fn get(service: &Service, who: &Principal, id: &str) -> Result<GetTaskResult, ErrorData> {
     let who = who.with(Scope::Read).map_err(missing)?;
     let id: JobId = parse_id(id).map_err(|cause| error(cause.into()))?;
-    let record = desk.visible(who, id).await.map_err(error)?;
+    let record = service.visible(who, id).await.map_err(error)?;
     let payload = match record.job.phase {
         Phase::Queued | Phase::Running | Phase::Stopping => TaskPayload::Working,
         Phase::Cancelled => TaskPayload::Cancelled,
         Phase::Finished | Phase::Failed => {
-            let job = desk.show_job(who, id).await.map_err(error)?;
-            let result = serde_json::to_value(ended(desk, &job)?).map_err(internal)?;
+            let job = service.show_job(who, id).await.map_err(error)?;
+            let result = serde_json::to_value(ended(service, &job)?).map_err(internal)?;
             TaskPayload::Completed { result: result.as_object().cloned().unwrap_or_default() }
         }
     };
@@ -54,18 +54,18 @@ pub async fn get(desk: &Desk, who: &Principal, id: &str) -> Result<GetTaskResult
 }
 
 /// Takes input that no task asks for: whoever owns the task is thanked for it.
-pub async fn update(desk: &Desk, who: &Principal, id: &str) -> Result<(), ErrorData> {
+pub async fn update(service: &Service, who: &Principal, id: &str) -> Result<(), ErrorData> {
     let who = who.with(Scope::Write).map_err(missing)?;
     let id: JobId = parse_id(id).map_err(|cause| error(cause.into()))?;
-    desk.visible(who, id).await.map_err(error)?;
+    service.visible(who, id).await.map_err(error)?;
     Ok(())
 }
 
 /// Records the intent, as the Cancel button does, and acknowledges just that. A task that has ended stays as it is.
-pub async fn cancel(desk: &Desk, who: &Principal, id: &str) -> Result<(), ErrorData> {
+pub async fn cancel(service: &Service, who: &Principal, id: &str) -> Result<(), ErrorData> {
     let who = who.with(Scope::Write).map_err(missing)?;
     let id: JobId = parse_id(id).map_err(|cause| error(cause.into()))?;
-    desk.cancel_job(who, id).await.map_err(error)?;
+    service.cancel_job(who, id).await.map_err(error)?;
     Ok(())
 }
 
@@ -99,7 +99,7 @@ fn internal(cause: impl std::fmt::Display) -> ErrorData {
     ErrorData::internal_error(AppError::Internal.to_string(), None)
 }
 
-fn error(DeskError(error): DeskError) -> ErrorData {
+fn error(ServiceError(error): ServiceError) -> ErrorData {
     match error {
         AppError::NotFound => ErrorData::invalid_params("There is no such task, or it is not yours to see.", None),
         AppError::Forbidden | AppError::SignInRequired => ErrorData::new(ErrorCode::INVALID_REQUEST, error.to_string(), None),

@@ -42,7 +42,7 @@ pub struct Nothing {}
 
 /// All tools.
 pub fn all() -> Vec<Tool> {
-    let looks = || ToolAnnotations::new().read_only(true).idempotent(true).open_world(false);
+    let probes = || ToolAnnotations::new().read_only(true).idempotent(true).open_world(false);
     vec![
         tool(
             START,
@@ -75,7 +75,7 @@ pub fn all() -> Vec<Tool> {
         )
         .with_input_schema::<OneReport>()
         .with_output_schema::<ReportStatus>()
-        .with_annotations(looks()),
+        .with_annotations(probes()),
         tool(
             CANCEL,
             "Cancel a report",
@@ -90,11 +90,11 @@ pub fn all() -> Vec<Tool> {
         tool(LIST, "List reports", "Lists the reports that you can see, newest first, 50 a page.")
             .with_input_schema::<Page>()
             .with_output_schema::<ReportList>()
-            .with_annotations(looks()),
+            .with_annotations(probes()),
         tool(SOURCES, "List the folders for reports", "Lists the folders that reports can be made from, with their ids.")
             .with_input_schema::<Nothing>()
             .with_output_schema::<SourceList>()
-            .with_annotations(looks()),
+            .with_annotations(probes()),
     ]
 }
 

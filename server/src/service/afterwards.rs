@@ -5,7 +5,7 @@
 //! account for a job without its worker, takes an administrator (CONTRACT.md, section 7).
 
 use super::{
-    Desk, DeskError,
+    Service, ServiceError,
     view::{Reader, moment},
 };
 use app::{
@@ -25,7 +25,7 @@ use store::{EffectFilter, Mailing, Record, Report, StoreError};
 use uuid::Uuid;
 
 /// What was done, or why nothing was.
-pub type Done<T> = Result<Result<T, Said>, DeskError>;
+pub type Done<T> = Result<Result<T, Said>, ServiceError>;
 
 /// A text that somebody must write, without the blanks around it. Browsers send CRLF for what they counted as one character.
 /// Other control characters say nothing, and not every database can store them.
@@ -94,7 +94,7 @@ pub(super) fn second_copy(record: &Record, effect: &Effect, mailings: &[Record])
     })
 }
 
-impl Desk {
+impl Service {
     /// Adds to a job's view what came after it and what may still be done.
     pub(super) async fn add_afterwards(
         &self,
@@ -102,7 +102,7 @@ impl Desk {
         record: &Record,
         reader: &Reader,
         view: &mut JobView,
-    ) -> Result<(), DeskError> {
+    ) -> Result<(), ServiceError> {
         let (id, job) = (record.row.id, &record.job);
         if job.phase == Phase::Stopping {
             let since = record.row.cancel_requested_at;
@@ -178,7 +178,7 @@ impl Desk {
     }
 
     /// Whether this person has deleted the job.
-    async fn have_deleted(&self, who: &Viewer, id: JobId) -> Result<bool, DeskError> {
+    async fn have_deleted(&self, who: &Viewer, id: JobId) -> Result<bool, ServiceError> {
         let deletions = EffectFilter { job: Some(id), kind: Some(EffectKind::Deletion), ..EffectFilter::default() };
         let Some(deletion) = self.store().effects_by_job(&deletions, None, 1).await?.pop() else { return Ok(false) };
         let decisions = self.store().decisions(id, deletion.number).await?;

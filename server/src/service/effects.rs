@@ -1,7 +1,7 @@
 //! The effect history in words, for administrators: the list, one effect, and what may be exported.
 
 use super::{
-    Desk, DeskError,
+    Service, ServiceError,
     afterwards::second_copy,
     effect_filter::{read_filter, read_start, write_start},
     view::{Reader, moment},
@@ -10,15 +10,15 @@ use crate::worker::reconcile::places;
 use app::{
     error::AppError,
     model::{
-        AttemptLine, DecisionLine, EffectQuery, EffectRow, EffectView, EffectsView, Fact, FieldError, HistoryLine, LookLine,
-        LookPlan, Viewer, effect_path,
+        AttemptLine, DecisionLine, EffectQuery, EffectRow, EffectView, EffectsView, Fact, FieldError, HistoryLine, ProbeLine,
+        ProbePlan, Viewer, effect_path,
     },
 };
 use contract::wording::{self, Known};
 use contract::{EffectKind, Mark, Outcome, Unconfirmed, Via};
 use domain::id::JobId;
 use store::{
-    Attempt, Decision, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord, LookRecord, LookResult, Message,
+    Attempt, Decision, EffectEntry, EffectFilter, EffectPart, EffectPlace, EffectRecord, Message, ProbeRecord, ProbeResult,
 };
 
 /// Rows on one page of each part of the list.
@@ -70,15 +70,15 @@ fn attempt_line(attempt: Attempt, kind: EffectKind, via: Via, reader: &Reader) -
     }
 }
 
-fn look_line(look: LookRecord, reader: &Reader) -> LookLine {
+fn look_line(look: ProbeRecord, reader: &Reader) -> ProbeLine {
     let (mark, result, evidence) = match look.end {
         None => (Mark::Stopped, "not ended", None),
-        Some((_, LookResult::Found, text)) => (Mark::Done, "found", Some(text)),
-        Some((_, LookResult::Hint, text)) => (Mark::Doubt, "a hint, no proof", Some(text)),
-        Some((_, LookResult::Nothing, text)) => (Mark::Waiting, "nothing found", Some(text)),
-        Some((_, LookResult::Failed, text)) => (Mark::Failed, "could not look", Some(text)),
+        Some((_, ProbeResult::Found, text)) => (Mark::Done, "found", Some(text)),
+        Some((_, ProbeResult::Hint, text)) => (Mark::Doubt, "a hint, no proof", Some(text)),
+        Some((_, ProbeResult::Nothing, text)) => (Mark::Waiting, "nothing found", Some(text)),
+        Some((_, ProbeResult::Failed, text)) => (Mark::Failed, "could not look", Some(text)),
     };
-    LookLine { at: moment(look.began_at, reader.zone), place: look.place, mark, result: result.into(), evidence }
+    ProbeLine { at: moment(look.began_at, reader.zone), place: look.place, mark, result: result.into(), evidence }
 }
 
 fn decision_line(decision: Decision, reader: &Reader) -> DecisionLine {
@@ -114,10 +114,10 @@ fn facts(entry: &EffectEntry, message: Option<&Message>, reader: &Reader) -> Vec
     facts
 }
 
-impl Desk {
+impl Service {
     /// One page of the effect history. The first pages hold what is open, the others what is settled; the page on which the
     /// open ones end begins with the settled ones as well.
-    pub(super) async fn list_effects(&self, who: &Viewer, query: EffectQuery) -> Result<EffectsView, DeskError> {
+    pub(super) async fn list_effects(&self, who: &Viewer, query: EffectQuery) -> Result<EffectsView, ServiceError> {
         admins_only(who)?;
         let reader = Reader::new(&who.email, &who.zone);
         let as_of = moment(self.store().clock().now(), reader.zone);
@@ -148,7 +148,7 @@ impl Desk {
         part: EffectPart,
         filter: &EffectFilter,
         after: Option<EffectPlace>,
-    ) -> Result<(Vec<EffectEntry>, Option<String>), DeskError> {
+    ) -> Result<(Vec<EffectEntry>, Option<String>), ServiceError> {
         let mut entries = self.store().effects(part, filter, after, PAGE + 1).await?;
         let more = entries.len() > PAGE as usize;
         entries.truncate(PAGE as usize);
@@ -160,13 +160,13 @@ impl Desk {
     }
 
     /// One effect with its attempts and what was recorded about it.
-    pub(super) async fn show_effect(&self, who: &Viewer, job: JobId, number: u32) -> Result<EffectView, DeskError> {
+    pub(super) async fn show_effect(&self, who: &Viewer, job: JobId, number: u32) -> Result<EffectView, ServiceError> {
         admins_only(who)?;
         let store = self.store();
         let EffectRecord { entry, attempts, history } = store.effect(job, number).await?.ok_or(AppError::NotFound)?;
         let message = store.message(job, number).await?;
         let reader = Reader::new(&who.email, &who.zone);
-        let looks = store.looks(job, number).await?;
+        let probes = store.probes(job, number).await?;
         let decisions = store.decisions(job, number).await?;
         let plan = match entry.outcome {
             Outcome::Unconfirmed => Some(self.look_plan(job, number, &reader).await?),
@@ -191,7 +191,7 @@ impl Desk {
             attempts: attempts.into_iter().map(|attempt| attempt_line(attempt, entry.kind, entry.via, &reader)).collect(),
             history: history.into_iter().map(|(at, text)| HistoryLine { at: moment(at, reader.zone), text }).collect(),
             siblings_path: EffectQuery { job: job.to_string(), ..EffectQuery::default() }.path(),
-            looks: looks.into_iter().map(|look| look_line(look, &reader)).collect(),
+            looks: probes.into_iter().map(|look| look_line(look, &reader)).collect(),
             plan,
             decisions: decisions.into_iter().map(|decision| decision_line(decision, &reader)).collect(),
             second_copy,
@@ -199,14 +199,18 @@ impl Desk {
         })
     }
 
-    async fn look_plan(&self, job: JobId, number: u32, reader: &Reader) -> Result<LookPlan, DeskError> {
-        let places = places(&self.services);
+    async fn look_plan(&self, job: JobId, number: u32, reader: &Reader) -> Result<ProbePlan, ServiceError> {
+        let places = places(&self.dependencies);
         let next = if places.is_empty() { None } else { self.store().next_look_for(job, number).await? };
-        Ok(LookPlan { next: next.map(|at| moment(at, reader.zone)), places })
+        Ok(ProbePlan { next: next.map(|at| moment(at, reader.zone)), places })
     }
 
     /// The filters for an export, or what is wrong with them.
-    pub fn effect_filter(&self, who: &Viewer, query: &EffectQuery) -> Result<Result<EffectFilter, Vec<FieldError>>, DeskError> {
+    pub fn effect_filter(
+        &self,
+        who: &Viewer,
+        query: &EffectQuery,
+    ) -> Result<Result<EffectFilter, Vec<FieldError>>, ServiceError> {
         admins_only(who)?;
         Ok(read_filter(query, Reader::new(&who.email, &who.zone).zone))
     }

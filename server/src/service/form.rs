@@ -1,7 +1,7 @@
 //! The form for a new report. What is typed and uploaded is kept on the server from the first "Check" or mistake on, so that
 //! nothing is lost, and the page can show what the order would be before anything starts.
 
-use super::{Desk, DeskError, Order, Ordered, check_recipients, jobs::user_id, upload_dates::EmbeddedDate, view::Reader};
+use super::{Order, Ordered, Service, ServiceError, check_recipients, jobs::user_id, upload_dates::EmbeddedDate, view::Reader};
 use crate::worker::whole_month;
 use app::{
     error::AppError,
@@ -84,12 +84,12 @@ impl Form {
     }
 }
 
-impl Desk {
+impl Service {
     /// Takes a form that was sent with "Generate": what was typed is ordered, or the form comes back with what is wrong with it.
     ///
     /// A form that has already become a job gives that job again. If it was changed since (the browser's Back), it is another
     /// order and gets a key of its own, made of the old one, so that sending it twice gives one job as well.
-    pub async fn send_form(&self, who: &Viewer, mut key: RequestKey, mut form: Form) -> Result<FormOutcome, DeskError> {
+    pub async fn send_form(&self, who: &Viewer, mut key: RequestKey, mut form: Form) -> Result<FormOutcome, ServiceError> {
         let owner = user_id(who)?;
         if form.problems.is_empty() {
             loop {
@@ -114,30 +114,30 @@ impl Desk {
     }
 
     /// A key for what a form with this key has become after it was changed, with the same files; and which file became which.
-    pub async fn reopen(&self, owner: UserId, key: RequestKey) -> Result<(RequestKey, Copies), DeskError> {
+    pub async fn reopen(&self, owner: UserId, key: RequestKey) -> Result<(RequestKey, Copies), ServiceError> {
         let next = next_key(key);
         let copies = self.store().copy_uploads(owner, key, owner, next).await?;
         Ok((next, copies))
     }
 
     /// The files of the job that a form was filled in from; and which file became which.
-    pub async fn take_over(&self, who: &Viewer, from: JobId, key: RequestKey) -> Result<Copies, DeskError> {
+    pub async fn take_over(&self, who: &Viewer, from: JobId, key: RequestKey) -> Result<Copies, ServiceError> {
         let row = self.visible(who, from).await?.row;
         Ok(self.store().copy_uploads(row.owner_id, row.request_key, user_id(who)?, key).await?)
     }
 
     /// Keeps a form as it is.
-    pub async fn keep_form(&self, owner: UserId, key: RequestKey, form: &Form) -> Result<(), DeskError> {
+    pub async fn keep_form(&self, owner: UserId, key: RequestKey, form: &Form) -> Result<(), ServiceError> {
         let json = serde_json::to_string(form).map_err(StoreError::from)?;
         Ok(self.store().save_draft(owner, key, &json).await?)
     }
 
-    async fn kept_form(&self, owner: UserId, key: RequestKey) -> Result<Option<Form>, DeskError> {
+    async fn kept_form(&self, owner: UserId, key: RequestKey) -> Result<Option<Form>, ServiceError> {
         Ok(self.store().draft(owner, key).await?.and_then(|json| serde_json::from_str(&json).ok()))
     }
 
     /// The form for an address: a draft, an earlier job, or sensible values.
-    pub(super) async fn open_form(&self, who: &Viewer, query: &NewReportQuery) -> Result<NewReportView, DeskError> {
+    pub(super) async fn open_form(&self, who: &Viewer, query: &NewReportQuery) -> Result<NewReportView, ServiceError> {
         let owner = user_id(who)?;
         if let Some(key) = query.draft.as_deref().and_then(|text| text.parse().ok())
             && let Some(form) = self.kept_form(owner, key).await?
@@ -180,7 +180,12 @@ impl Desk {
     }
 
     /// What another choice of documents would change on the page.
-    pub(super) async fn recount_form(&self, who: &Viewer, key: &str, choice: DocumentChoice) -> Result<NewReportView, DeskError> {
+    pub(super) async fn recount_form(
+        &self,
+        who: &Viewer,
+        key: &str,
+        choice: DocumentChoice,
+    ) -> Result<NewReportView, ServiceError> {
         let key: RequestKey = key.parse().map_err(|_| AppError::NotFound)?;
         let owner = user_id(who)?;
         let form = self.kept_form(owner, key).await?.unwrap_or_default();
@@ -196,7 +201,7 @@ impl Desk {
         form: Form,
         uploads: Vec<Upload>,
         with_errors: bool,
-    ) -> Result<NewReportView, DeskError> {
+    ) -> Result<NewReportView, ServiceError> {
         let month: Option<Month> = form.month.trim().parse().ok();
         let zone = parse_zone(form.zone.trim()).ok();
         let period = month.zip(zone).and_then(|(month, zone)| Period::new(month, zone).ok());
@@ -246,7 +251,7 @@ impl Desk {
             warnings,
             errors,
             summarizer: self.summarizer.to_string(),
-            channel: wording::sent_through(self.services.channel.via(), self.services.channel.name()),
+            channel: wording::sent_through(self.dependencies.channel.via(), self.dependencies.channel.name()),
             upload_limit: format!(
                 "{} MB per file, {} MB together",
                 megabytes(self.settings.max_file_bytes()),
@@ -277,7 +282,7 @@ impl Desk {
     }
 
     async fn count(&self, folder: domain::place::Folder, period: Period) -> (String, usize, bool) {
-        let limits = self.services.limits;
+        let limits = self.dependencies.limits;
         let counted = spawn_blocking(move || {
             let source = Source::open(&folder)?;
             let month = period.month().name();
@@ -305,7 +310,7 @@ impl Desk {
         upload: &Upload,
         period: Option<&Period>,
         out_of_reach: &mut Option<&'static str>,
-    ) -> Result<UploadLine, DeskError> {
+    ) -> Result<UploadLine, ServiceError> {
         let line = UploadLine {
             id: upload.id.to_string(),
             name: upload.name.clone(),
@@ -334,7 +339,7 @@ impl Desk {
         &self,
         upload: &Upload,
         out_of_reach: &mut Option<&'static str>,
-    ) -> Result<Result<EmbeddedDate, &'static str>, DeskError> {
+    ) -> Result<Result<EmbeddedDate, &'static str>, ServiceError> {
         if let Some(date) = self.dates.of(upload.id) {
             return Ok(Ok(date));
         }
@@ -350,7 +355,7 @@ impl Desk {
             }
             Err(error) => return Err(error.into()),
         };
-        let (name, limits) = (upload.name.clone(), self.services.limits);
+        let (name, limits) = (upload.name.clone(), self.dependencies.limits);
         let Ok(date) = spawn_blocking(move || read::embedded_date(&name, &bytes, &limits)).await else { return Ok(Ok(None)) };
         self.dates.remember(upload.id, date);
         Ok(Ok(date))

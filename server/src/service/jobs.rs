@@ -1,7 +1,7 @@
 //! Ordering a report, looking at a job, cancelling it.
 
 use super::{
-    Desk, DeskError, Done,
+    Done, Service, ServiceError,
     afterwards::{moved_on, withdrawn},
     order::{Order, check},
     view::{Reader, conceal_message_ids, job_view, moment},
@@ -37,9 +37,9 @@ pub fn parse_id<T: std::str::FromStr>(text: &str) -> Result<T, AppError> {
     text.parse().map_err(|_| AppError::NotFound)
 }
 
-impl Desk {
+impl Service {
     /// Takes an order. The same request gives the same job, however often it arrives.
-    pub async fn order(&self, who: &Viewer, key: RequestKey, order: &Order) -> Result<Ordered, DeskError> {
+    pub async fn order(&self, who: &Viewer, key: RequestKey, order: &Order) -> Result<Ordered, ServiceError> {
         let owner = user_id(who)?;
         let checked = check(order, &self.sources);
         // A repetition is answered first, even where its folders have gone since: its job has not.
@@ -58,13 +58,13 @@ impl Desk {
     }
 
     /// A job that the viewer may see.
-    pub async fn visible(&self, who: &Viewer, id: JobId) -> Result<Record, DeskError> {
+    pub async fn visible(&self, who: &Viewer, id: JobId) -> Result<Record, ServiceError> {
         let record = self.store().job(id).await?.ok_or(AppError::NotFound)?;
         if who.is_admin || record.row.owner_id == user_id(who)? { Ok(record) } else { Err(AppError::NotFound.into()) }
     }
 
     /// A job in words.
-    pub async fn show_job(&self, who: &Viewer, id: JobId) -> Result<JobView, DeskError> {
+    pub async fn show_job(&self, who: &Viewer, id: JobId) -> Result<JobView, ServiceError> {
         // The record first: the lists may then be newer than its version, which the next version puts right, but never older,
         // which nothing would.
         let record = self.visible(who, id).await?;
@@ -90,12 +90,12 @@ impl Desk {
     }
 
     /// Cancels a job: always answers with what it met and the state that the job is in now.
-    pub async fn cancel_job(&self, who: &Viewer, id: JobId) -> Result<CancelAnswerView, DeskError> {
+    pub async fn cancel_job(&self, who: &Viewer, id: JobId) -> Result<CancelAnswerView, ServiceError> {
         self.cancel_job_as(who, id, &who.email).await
     }
 
     /// The same where the record has to say more than who it was.
-    pub async fn cancel_job_as(&self, who: &Viewer, id: JobId, by: &str) -> Result<CancelAnswerView, DeskError> {
+    pub async fn cancel_job_as(&self, who: &Viewer, id: JobId, by: &str) -> Result<CancelAnswerView, ServiceError> {
         self.visible(who, id).await?;
         let (answer, record) = self.store().cancel_job(id, by).await?.ok_or(AppError::NotFound)?;
         let job = self.show_job(who, id).await?;
@@ -126,12 +126,12 @@ impl Desk {
 
     /// What a held job's page shows: the time, and the message as it will go out. Nothing while it is set aside: what it waits for
     /// then is another decision.
-    async fn hold_view(&self, record: &Record, reader: &Reader) -> Result<Option<HoldView>, DeskError> {
+    async fn hold_view(&self, record: &Record, reader: &Reader) -> Result<Option<HoldView>, ServiceError> {
         if !record.job.is_held() || record.row.set_aside_at.is_some() {
             return Ok(None);
         }
         let Some(report) = self.store().report_of_job(record.row.id).await? else { return Ok(None) };
-        let first = record.job.emails().next().and_then(|email| notice(&self.services, record, &report, email.number));
+        let first = record.job.emails().next().and_then(|email| notice(&self.dependencies, record, &report, email.number));
         let preview = first.map(|notice| preview(&notice)).unwrap_or_default();
         let left = match record.row.hold_until {
             Some(until) => Some(until - self.store().lease_time().await?),
@@ -147,7 +147,7 @@ impl Desk {
     }
 
     /// The job behind a report that the viewer may read: the owner, administrators, and people whom its link was sent to.
-    pub(super) async fn readable_report(&self, who: &Viewer, id: ReportId) -> Result<(store::Report, Record), DeskError> {
+    pub(super) async fn readable_report(&self, who: &Viewer, id: ReportId) -> Result<(store::Report, Record), ServiceError> {
         let report = self.store().report(id).await?.ok_or(AppError::NotFound)?;
         let record = self.store().job(report.job_id).await?.ok_or(AppError::NotFound)?;
         let is_recipient = record.row.spec.recipients.iter().any(|address| address.eq_ignore_ascii_case(&who.email));

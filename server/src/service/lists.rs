@@ -1,7 +1,7 @@
 //! The list of jobs, and what a report and its documents show.
 
 use super::{
-    Desk, DeskError,
+    Service, ServiceError,
     jobs::{parse_id, user_id},
     view::{Reader, coverage_summary, interval, moment},
 };
@@ -35,9 +35,9 @@ fn job_row(record: &Record, reader: &Reader, with_owner: bool) -> JobRow {
     }
 }
 
-impl Desk {
+impl Service {
     /// Jobs, newest first: the viewer's own, or everybody's for an administrator.
-    pub(super) async fn list_jobs(&self, who: &Viewer, state: &str, before: &str) -> Result<JobsView, DeskError> {
+    pub(super) async fn list_jobs(&self, who: &Viewer, state: &str, before: &str) -> Result<JobsView, ServiceError> {
         let owner = if who.is_admin { None } else { Some(user_id(who)?) };
         let before = if before.is_empty() { None } else { Some(parse_id::<JobId>(before)?) };
         let phase = Phase::from_name(state);
@@ -53,7 +53,7 @@ impl Desk {
     }
 
     /// The viewer's latest jobs.
-    pub(super) async fn recent_jobs(&self, who: &Viewer) -> Result<JobsView, DeskError> {
+    pub(super) async fn recent_jobs(&self, who: &Viewer) -> Result<JobsView, ServiceError> {
         let owner: UserId = user_id(who)?;
         let now = self.store().clock().now();
         let records = self.store().jobs(Some(owner), None, None, 6).await?;
@@ -63,7 +63,7 @@ impl Desk {
     }
 
     /// A saved report.
-    pub(super) async fn show_report(&self, who: &Viewer, id: &str) -> Result<ReportView, DeskError> {
+    pub(super) async fn show_report(&self, who: &Viewer, id: &str) -> Result<ReportView, ServiceError> {
         let id: ReportId = parse_id(id)?;
         let (report, record) = self.readable_report(who, id).await?;
         let coverage = self.store().coverage(report.job_id).await?;
@@ -89,12 +89,12 @@ impl Desk {
     }
 
     /// A saved report as it is stored.
-    pub async fn saved_report(&self, who: &Viewer, id: &str) -> Result<store::Report, DeskError> {
+    pub async fn saved_report(&self, who: &Viewer, id: &str) -> Result<store::Report, ServiceError> {
         Ok(self.readable_report(who, parse_id(id)?).await?.0)
     }
 
     /// The Markdown of a report, with a file name for it.
-    pub async fn report_markdown(&self, who: &Viewer, id: &str) -> Result<(String, String), DeskError> {
+    pub async fn report_markdown(&self, who: &Viewer, id: &str) -> Result<(String, String), ServiceError> {
         let (report, record) = self.readable_report(who, parse_id(id)?).await?;
         Ok((format!("report-{}.md", record.row.spec.month), report.markdown))
     }
@@ -107,7 +107,7 @@ impl Desk {
         number: u32,
         start: usize,
         end: usize,
-    ) -> Result<DocumentView, DeskError> {
+    ) -> Result<DocumentView, ServiceError> {
         let (report, record) = self.readable_report(who, parse_id(report)?).await?;
         let document = self.store().document(record.row.id, number).await?.ok_or(AppError::NotFound)?;
         let text = document.text.unwrap_or_default();

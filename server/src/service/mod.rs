@@ -1,4 +1,4 @@
-//! The front desk: takes orders for reports, answers questions about them, and says everything in words. Pages, the JSON API
+//! The service: takes orders for reports, answers questions about them, and says everything in words. Pages, the JSON API
 //! and the command line all come here, so that they cannot tell different stories.
 
 mod afterwards;
@@ -21,16 +21,16 @@ pub use jobs::{Ordered, parse_id};
 pub use order::{AllowedSource, Order, check, check_recipients, with_ids};
 pub use view::{interval, job_view, moment};
 
-use crate::{settings::Settings, worker::Services};
+use crate::{settings::Settings, worker::Dependencies};
 use app::error::AppError;
 use std::sync::Arc;
 use store::{Store, StoreError, complain};
 use upload_dates::UploadDates;
 
-/// The desk and what stands behind it.
+/// The service and what stands behind it.
 #[derive(Clone)]
-pub struct Desk {
-    pub services: Arc<Services>,
+pub struct Service {
+    pub dependencies: Arc<Dependencies>,
     pub settings: Arc<Settings>,
     /// The sources that reports may be made from.
     pub sources: Arc<Vec<AllowedSource>>,
@@ -39,17 +39,17 @@ pub struct Desk {
     dates: Arc<UploadDates>,
 }
 
-impl Desk {
-    /// A desk; the sources come from the settings.
-    pub fn new(services: Arc<Services>, settings: Arc<Settings>) -> Self {
+impl Service {
+    /// A service; the sources come from the settings.
+    pub fn new(dependencies: Arc<Dependencies>, settings: Arc<Settings>) -> Self {
         let sources = Arc::new(with_ids(settings.sources.clone()));
-        let summarizer = services.summarizer.identity().map_or_else(|error| error.to_string(), |identity| identity.name);
-        Self { services, settings, sources, summarizer: summarizer.into(), dates: Arc::default() }
+        let summarizer = dependencies.summarizer.identity().map_or_else(|error| error.to_string(), |identity| identity.name);
+        Self { dependencies, settings, sources, summarizer: summarizer.into(), dates: Arc::default() }
     }
 
     /// The store.
     pub fn store(&self) -> &Store {
-        &self.services.store
+        &self.dependencies.store
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn told(error: &StoreError) -> AppError {
     if let StoreError::Files(trouble) = error {
         return AppError::Unavailable(format!("Not possible just now: {}. Try again in a few minutes.", trouble.in_words()));
     }
-    match error.trouble() {
+    match error.unavailable() {
         Some(trouble) if !trouble.may_pass() => AppError::Unavailable(trouble.sentence().into()),
         Some(trouble) => AppError::Unavailable(format!(
             "{} Nothing that was recorded is lost, and work goes on by itself afterwards. Try again in a moment.",
@@ -70,7 +70,7 @@ pub(crate) fn told(error: &StoreError) -> AppError {
     }
 }
 
-impl From<StoreError> for DeskError {
+impl From<StoreError> for ServiceError {
     fn from(error: StoreError) -> Self {
         Self(told(&error))
     }
@@ -78,15 +78,15 @@ impl From<StoreError> for DeskError {
 
 /// An error that is already fit to be shown.
 #[derive(Debug)]
-pub struct DeskError(pub AppError);
+pub struct ServiceError(pub AppError);
 
-impl From<DeskError> for AppError {
-    fn from(error: DeskError) -> Self {
+impl From<ServiceError> for AppError {
+    fn from(error: ServiceError) -> Self {
         error.0
     }
 }
 
-impl From<AppError> for DeskError {
+impl From<AppError> for ServiceError {
     fn from(error: AppError) -> Self {
         Self(error)
     }

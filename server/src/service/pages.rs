@@ -1,7 +1,7 @@
 //! What the pages may ask, answered: the port that `app` declares, one line for each question.
 
 use super::{
-    Desk, check_recipients,
+    Service, check_recipients,
     jobs::{parse_id, user_id},
     view::moment,
 };
@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use domain::people::{Scope, Scopes};
 
 #[async_trait]
-impl Pages for Desk {
+impl Pages for Service {
     async fn sign_in(&self) -> Result<SignInView, AppError> {
         let exist = self.store().users_exist().await.map_err(|error| super::told(&error))?;
         Ok(SignInView { first_admin: !exist })

@@ -1,7 +1,7 @@
 //! A job of a restored copy that had not ended when the backup was made: what its page says, and the decision that it waits for.
 
 use super::{
-    Desk, DeskError, Done,
+    Done, Service, ServiceError,
     afterwards::{moved_on, text},
     view::{Reader, moment},
 };
@@ -10,9 +10,9 @@ use contract::{Effect, JobKind, Mark};
 use domain::id::JobId;
 use store::Record;
 
-impl Desk {
+impl Service {
     /// Adds to a job's view that nobody here knows what has become of it. That stays so when it ends here without having been done.
-    pub(super) async fn add_set_aside(&self, record: &Record, reader: &Reader, view: &mut JobView) -> Result<(), DeskError> {
+    pub(super) async fn add_set_aside(&self, record: &Record, reader: &Reader, view: &mut JobView) -> Result<(), ServiceError> {
         let copied = record.job.phase.is_final() && record.job.emails().any(Effect::is_copied);
         let Some(at) = record.row.set_aside_at.or(record.row.restored_at.filter(|_| copied)) else { return Ok(()) };
         let copied = self.store().copied_at(at).await?.map(|at| moment(at, reader.zone));

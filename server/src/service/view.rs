@@ -10,7 +10,7 @@ use contract::{
     Effect, EffectKind, Job, JobKind, Mark, Outcome, Phase, Step, StepKind, StepState, headline, if_cancelled_now, waiting_for,
 };
 use domain::{
-    coverage::Outcome as Found,
+    coverage::DocumentOutcome as Found,
     period::{Period, parse_zone},
     spec::Spec,
 };

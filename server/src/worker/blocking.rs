@@ -77,7 +77,7 @@ impl Work {
 mod tests {
     use super::*;
     use crate::worker::{
-        Services,
+        Dependencies,
         watch::{Halt, Pulse},
     };
     use chrono::{DateTime, TimeDelta};
@@ -133,14 +133,14 @@ mod tests {
             let terms = ClaimTerms { lease: TimeDelta::seconds(15), per_person: None, only: None };
             let claim = store.claim_job("worker", terms).await.expect("the database works");
             let claim: Claim = claim.expect("a job waits");
-            let services = Arc::new(Services {
+            let dependencies = Arc::new(Dependencies {
                 store,
                 summarizer: SummarizerChoice::BuiltIn,
                 channel: Arc::new(Outbox::open(folder.path().join("outbox")).expect("an outbox")),
                 sender: "Recount <r@example.org>".parse().expect("a sender"),
                 public_url: "http://recount.test".into(),
                 limits: Limits::default(),
-                looks: Arc::default(),
+                probes: Arc::default(),
                 mail_pauses: &[],
                 file_pauses: &[],
                 servers: Servers::default(),
@@ -148,7 +148,7 @@ mod tests {
             let token = CancellationToken::new;
             let halt = Halt { stop: token(), shutdown: token(), give_up: token() };
             let (release, operation) = mpsc::channel();
-            let work = Arc::new(Work::new(services, claim, halt, Pulse::new(LONG)));
+            let work = Arc::new(Work::new(dependencies, claim, halt, Pulse::new(LONG)));
             Self { work, release, operation: Some(operation), _database: database, _folder: folder }
         }
 
@@ -163,12 +163,12 @@ mod tests {
         }
 
         async fn cancel(&self) {
-            self.work.services.store.cancel_job(self.work.claim.id, "ada@example.org").await.expect("the database works");
+            self.work.dependencies.store.cancel_job(self.work.claim.id, "ada@example.org").await.expect("the database works");
             self.work.halt.stop.cancel();
         }
 
         async fn history(&self) -> Vec<String> {
-            let history = self.work.services.store.history(self.work.claim.id).await.expect("the database works");
+            let history = self.work.dependencies.store.history(self.work.claim.id).await.expect("the database works");
             history.into_iter().map(|(_, entry)| entry).collect()
         }
 
@@ -182,9 +182,9 @@ mod tests {
 
         /// Waits until the history's last entry is this one.
         async fn told(&self, last: &str) {
-            let mut bus = self.work.services.store.bus().subscribe();
+            let mut notifications = self.work.dependencies.store.notifications().subscribe();
             while self.history().await.last().is_none_or(|entry| entry != last) {
-                changed(&mut bus, self.work.claim.id).await;
+                changed(&mut notifications, self.work.claim.id).await;
             }
         }
     }
@@ -210,7 +210,7 @@ mod tests {
         let mut ended = Box::pin(bench.begin(LONG));
         bench.cancel().await;
         bench.waits_for(&mut ended).await;
-        let record = bench.work.services.store.job(bench.work.claim.id).await.expect("it works").expect("the job exists");
+        let record = bench.work.dependencies.store.job(bench.work.claim.id).await.expect("it works").expect("the job exists");
         assert_eq!(record.job.phase, Phase::Stopping);
         bench.release.send(()).expect("the operation still runs");
         assert!(matches!(ended.await, Err(StepError::Stopped)));

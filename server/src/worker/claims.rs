@@ -4,7 +4,7 @@
 //! again when a lease may have expired. Its own end waits for nothing that may not end.
 
 use super::{
-    Services,
+    Dependencies,
     mcp_calls::orphans,
     reconcile,
     run::run_claim,
@@ -61,7 +61,7 @@ impl Default for WorkerOptions {
 
 /// A worker in this process.
 pub struct Worker {
-    services: Arc<Services>,
+    dependencies: Arc<Dependencies>,
     options: WorkerOptions,
     name: String,
 }
@@ -106,9 +106,9 @@ impl Drop for Mark {
 
 impl Worker {
     /// A worker with a name of its own.
-    pub fn new(services: Arc<Services>, options: WorkerOptions) -> Self {
+    pub fn new(dependencies: Arc<Dependencies>, options: WorkerOptions) -> Self {
         let name = format!("{}-{}", std::process::id(), uuid::Uuid::now_v7().simple());
-        Self { services, options, name }
+        Self { dependencies, options, name }
     }
 
     /// Works until `shutdown`, then hands back what it has and waits until that is written. What does not come to its end within
@@ -119,9 +119,9 @@ impl Worker {
         let _ends_what_was_let_go = over.clone().drop_guard();
         let mut jobs = JoinSet::new();
         let running = Running::default();
-        let reconciling = AbortOnDropHandle::new(tokio::spawn(reconcile::run(self.services.clone(), shutdown.clone())));
-        let ending_tasks = AbortOnDropHandle::new(tokio::spawn(orphans::run(self.services.clone(), shutdown.clone())));
-        let mut bus = self.services.store.bus().subscribe();
+        let reconciling = AbortOnDropHandle::new(tokio::spawn(reconcile::run(self.dependencies.clone(), shutdown.clone())));
+        let ending_tasks = AbortOnDropHandle::new(tokio::spawn(orphans::run(self.dependencies.clone(), shutdown.clone())));
+        let mut notifications = self.dependencies.store.notifications().subscribe();
         let mut next_sweep = Instant::now();
         let mut lenient_until = next_sweep;
         let mut announced = None;
@@ -134,7 +134,7 @@ impl Worker {
                 next_sweep = next;
             }
             // What was announced before is found by the look for work.
-            bus = bus.resubscribe();
+            notifications = notifications.resubscribe();
             if let Err(error) = self.take_work(announced.take(), &mut jobs, &running, [&shutdown, &give_up, &over]).await {
                 complain("looking for work failed; trying again soon", &error);
             }
@@ -145,7 +145,7 @@ impl Worker {
                     // It may have begun a hold.
                     next_sweep = self.next_sweep().await.min(next_sweep);
                 }
-                waiting = work_waits(&mut bus), if jobs.len() < self.options.concurrency => announced = waiting,
+                waiting = work_waits(&mut notifications), if jobs.len() < self.options.concurrency => announced = waiting,
                 () = sleep_until(next_sweep) => {}
             }
         }
@@ -183,7 +183,7 @@ impl Worker {
         let is_lenient = Instant::now() < *lenient_until;
         if let Err(error) = self.end_overdue(running, is_lenient).await {
             complain("looking for dead workers and ended holds failed; trying again soon", &error);
-            if error.trouble().is_some() {
+            if error.unavailable().is_some() {
                 *lenient_until = Instant::now() + self.options.lease.to_std().unwrap_or_default();
             }
         }
@@ -192,7 +192,7 @@ impl Worker {
 
     /// Accounts for dead workers, and ends the holds whose time has come.
     async fn end_overdue(&self, running: &Running, is_lenient: bool) -> Result<(), StoreError> {
-        let store = &self.services.store;
+        let store = &self.dependencies.store;
         for id in store.expired_leases().await? {
             // A job of our own whose lease has run out (the machine slept) has a live task: its next heartbeat tells.
             if !is_lenient && !running.contains(id) {
@@ -211,7 +211,7 @@ impl Worker {
         running: &Running,
         [shutdown, give_up, over]: [&CancellationToken; 3],
     ) -> Result<(), StoreError> {
-        let store = &self.services.store;
+        let store = &self.dependencies.store;
         let WorkerOptions { lease, per_person, only, silence, .. } = self.options;
         let terms = ClaimTerms { lease, per_person, only };
         while jobs.len() < self.options.concurrency {
@@ -224,22 +224,22 @@ impl Worker {
             }
             let Some(claim) = claim else { break };
             let halt = Halt { stop: CancellationToken::new(), shutdown: shutdown.clone(), give_up: give_up.clone() };
-            let (services, mark) = (self.services.clone(), running.enter(claim.id));
+            let (dependencies, mark) = (self.dependencies.clone(), running.enter(claim.id));
             let (pulse, over) = (Pulse::new(silence), over.clone());
             jobs.spawn(async move {
-                run_claim(services, claim, lease, halt, pulse, &over).await;
+                run_claim(dependencies, claim, lease, halt, pulse, &over).await;
                 drop(mark);
             });
         }
         Ok(())
     }
 
-    /// Accounts for a job whose worker died. Trouble with one job must not keep the others from being worked on.
+    /// Accounts for a job whose worker died. Unavailable with one job must not keep the others from being worked on.
     async fn recover(&self, id: JobId) -> Result<(), StoreError> {
-        match self.services.store.recover_job(id).await {
+        match self.dependencies.store.recover_job(id).await {
             Ok(Some(recovery)) => tracing::warn!(job = %id, ?recovery, "the worker of job {id} died; accounted for it"),
             Ok(None) => {}
-            Err(error) if error.trouble().is_some() => return Err(error),
+            Err(error) if error.unavailable().is_some() => return Err(error),
             Err(error) => complain(format_args!("job {id} could not be accounted for"), &error),
         }
         Ok(())
@@ -247,7 +247,7 @@ impl Worker {
 
     /// When something may happen that nobody announces.
     async fn next_sweep(&self) -> Instant {
-        let due = self.services.store.next_due().await.ok().flatten();
+        let due = self.dependencies.store.next_due().await.ok().flatten();
         let pause = due.map(|left| (left + TimeDelta::milliseconds(50)).to_std().unwrap_or(AGAIN));
         Instant::now() + pause.unwrap_or(SWEEP).min(SWEEP)
     }

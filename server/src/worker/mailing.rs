@@ -1,7 +1,7 @@
 //! What is written to a recipient, and how a stored message becomes an attempt at sending it: the same for a preview, the first
 //! attempt, a retry and a later look.
 
-use super::Services;
+use super::Dependencies;
 use contract::Effect;
 use domain::id::JobId;
 use domain::spec::Task;
@@ -13,28 +13,28 @@ use store::{Message, Record, Report, Store, StoreError};
 use uuid::Uuid;
 
 /// What the e-mail with this number says. `None` where the stored recipient is no address, which the store never writes.
-pub fn notice(services: &Services, record: &Record, report: &Report, number: u32) -> Option<Notice> {
+pub fn notice(dependencies: &Dependencies, record: &Record, report: &Report, number: u32) -> Option<Notice> {
     let spec = &record.row.spec;
     let message_id = record.message_ids.get(&number)?;
     Some(Notice {
-        from: services.sender.clone(),
+        from: dependencies.sender.clone(),
         to: record.targets.get(&number)?.parse().ok()?,
         title: spec.title.clone(),
         month: spec.month.title(),
-        link: format!("{}/reports/{}", services.public_url, report.id),
+        link: format!("{}/reports/{}", dependencies.public_url, report.id),
         requested_by: record.row.owner_email.clone(),
         message_id: message_id.clone(),
         job: record.row.id.0,
         date: report.created_at,
         correction: None,
-        key: services.channel.key_header(message_id),
+        key: dependencies.channel.key_header(message_id),
     })
 }
 
 /// Everything that a job has to say, each with the number of its e-mail. `None` where it cannot be said any more: the report
 /// is gone, or a stored recipient is no address.
-pub async fn notices(services: &Services, record: &Record) -> Result<Option<Vec<(u32, Notice)>>, StoreError> {
-    let store = &services.store;
+pub async fn notices(dependencies: &Dependencies, record: &Record) -> Result<Option<Vec<(u32, Notice)>>, StoreError> {
+    let store = &dependencies.store;
     let about = record.row.spec.task.about();
     let Some(report) = store.report_of_job(about.unwrap_or(record.row.id)).await? else { return Ok(None) };
     let corrected = match about {
@@ -43,7 +43,7 @@ pub async fn notices(services: &Services, record: &Record) -> Result<Option<Vec<
     };
     let mut notices = Vec::new();
     for email in record.job.emails() {
-        let Some(mut notice) = notice(services, record, &report, email.number) else { return Ok(None) };
+        let Some(mut notice) = notice(dependencies, record, &report, email.number) else { return Ok(None) };
         if let (Task::Correction { text, by, .. }, Some(corrected)) = (&record.row.spec.task, &corrected) {
             let to = record.targets.get(&email.number);
             let first = corrected.job.emails().find(|first| corrected.targets.get(&first.number) == to);

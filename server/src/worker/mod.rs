@@ -16,14 +16,14 @@ pub use steps::collect::whole_month;
 
 use documents::{mcp::Servers, read::Limits};
 use lettre::message::Mailbox;
-use mail::{channel::Channel, look::Look};
+use mail::{channel::Channel, probe::Probe};
 use std::{sync::Arc, time::Duration};
 use store::Store;
 use summarize::SummarizerChoice;
 
 /// What the steps work with.
 #[derive(Clone)]
-pub struct Services {
+pub struct Dependencies {
     pub store: Store,
     pub summarizer: SummarizerChoice,
     pub channel: Arc<dyn Channel>,
@@ -33,7 +33,7 @@ pub struct Services {
     pub public_url: String,
     pub limits: Limits,
     /// Where unconfirmed e-mails are looked for.
-    pub looks: Arc<[Arc<dyn Look>]>,
+    pub probes: Arc<[Arc<dyn Probe>]>,
     /// The pauses before the second and later rounds of e-mail. After the last round the program gives up.
     pub mail_pauses: &'static [Duration],
     /// The pauses before the second and later attempts to read an uploaded file from a file store that cannot be reached. After
@@ -43,10 +43,10 @@ pub struct Services {
     pub servers: Servers,
 }
 
-/// The usual [`Services::file_pauses`]: a file store that is being restarted, a short outage of the network.
+/// The usual [`Dependencies::file_pauses`]: a file store that is being restarted, a short outage of the network.
 pub const FILE_PAUSES: &[Duration] =
     &[Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(30), Duration::from_mins(1)];
 
-/// The usual [`Services::mail_pauses`]: a mail server that is being restarted, greylisting, a short outage.
+/// The usual [`Dependencies::mail_pauses`]: a mail server that is being restarted, greylisting, a short outage.
 pub const MAIL_PAUSES: &[Duration] =
     &[Duration::from_secs(2), Duration::from_secs(10), Duration::from_mins(1), Duration::from_mins(5)];

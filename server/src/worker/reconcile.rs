@@ -6,16 +6,16 @@
 //! more: it answers as it did the first time. No memory is needed: a crash in the middle, or a place that is out of order for
 //! a while, costs nothing.
 
-use super::{Services, mailing::outgoing};
+use super::{Dependencies, mailing::outgoing};
 use contract::{EffectKind, NotDone, Outcome, Unconfirmed, Verdict};
 use domain::id::JobId;
 use mail::{
     channel::{Asking, Channel, Outgoing, Reconciled},
     key::recognised,
-    look::{Finding, Look, Wanted},
+    probe::{Finding, Probe, Wanted},
 };
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use store::{DueLook, EffectFilter, EffectPart, EffectRecord, LookResult, StoreError, complain};
+use store::{DueProbe, EffectFilter, EffectPart, EffectRecord, ProbeResult, StoreError, complain};
 use tokio::time::sleep;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -25,14 +25,14 @@ const AT_ONCE: u32 = 200;
 const ROUND: Duration = Duration::from_secs(30);
 
 /// Goes on until `stop`. A task of its own: a slow archive must not keep jobs waiting.
-pub async fn run(services: Arc<Services>, stop: CancellationToken) {
+pub async fn run(dependencies: Arc<Dependencies>, stop: CancellationToken) {
     loop {
         // A task for each round: a bug in one place must not end the looks for good.
         let round = AbortOnDropHandle::new(tokio::spawn({
-            let services = services.clone();
+            let dependencies = dependencies.clone();
             async move {
-                all(&services).await;
-                due_looks(&services).await;
+                all(&dependencies).await;
+                due_probes(&dependencies).await;
             }
         }));
         match stop.run_until_cancelled(round).await {
@@ -40,63 +40,63 @@ pub async fn run(services: Arc<Services>, stop: CancellationToken) {
             Some(Ok(())) => {}
             Some(Err(error)) => tracing::error!(%error, "a round of the reconciliation ended abnormally"),
         }
-        if stop.run_until_cancelled(async { sleep(pause(&services).await).await }).await.is_none() {
+        if stop.run_until_cancelled(async { sleep(pause(&dependencies).await).await }).await.is_none() {
             return;
         }
     }
 }
 
 /// Until the next look, or the next round.
-async fn pause(services: &Services) -> Duration {
-    let Ok(Some(next)) = services.store.next_look().await else { return ROUND };
+async fn pause(dependencies: &Dependencies) -> Duration {
+    let Ok(Some(next)) = dependencies.store.next_look().await else { return ROUND };
     // A look that is due and cannot be made must not be asked for all the time.
-    let left = (next - services.store.clock().now()).to_std().unwrap_or(ROUND);
+    let left = (next - dependencies.store.clock().now()).to_std().unwrap_or(ROUND);
     left.clamp(Duration::from_secs(1), ROUND)
 }
 
 /// Settles what the channel can prove about unconfirmed e-mails of all jobs.
-async fn all(services: &Services) {
-    if services.channel.asking() != Asking::Freely {
+async fn all(dependencies: &Dependencies) {
+    if dependencies.channel.asking() != Asking::Freely {
         return;
     }
     let filter = EffectFilter { outcome: Some(Outcome::Unconfirmed), kind: Some(EffectKind::Email), ..EffectFilter::default() };
-    let jobs: BTreeSet<JobId> = match services.store.effects(EffectPart::Open, &filter, None, AT_ONCE).await {
+    let jobs: BTreeSet<JobId> = match dependencies.store.effects(EffectPart::Open, &filter, None, AT_ONCE).await {
         Ok(entries) => entries.into_iter().map(|entry| entry.job_id).collect(),
         Err(error) => return complain("unconfirmed e-mails could not be listed", &error),
     };
     for id in jobs {
-        if let Err(error) = unconfirmed_emails(services, id).await {
+        if let Err(error) = unconfirmed_emails(dependencies, id).await {
             complain(format_args!("the unconfirmed e-mails of job {id} could not be reconciled"), &error);
         }
     }
 }
 
 /// Settles what the channel can prove about the unconfirmed e-mails of a job.
-pub(super) async fn unconfirmed_emails(services: &Services, id: JobId) -> Result<(), StoreError> {
-    let Some(record) = services.store.job(id).await? else { return Ok(()) };
+pub(super) async fn unconfirmed_emails(dependencies: &Dependencies, id: JobId) -> Result<(), StoreError> {
+    let Some(record) = dependencies.store.job(id).await? else { return Ok(()) };
     let unconfirmed: Vec<_> = record.job.emails().filter(|email| email.outcome == Outcome::Unconfirmed).cloned().collect();
     for effect in unconfirmed {
-        let Some(outgoing) = outgoing(&services.store, id, &effect).await? else { continue };
-        let verdict = match services.channel.reconcile(&outgoing).await {
+        let Some(outgoing) = outgoing(&dependencies.store, id, &effect).await? else { continue };
+        let verdict = match dependencies.channel.reconcile(&outgoing).await {
             Reconciled::Accepted { evidence } => Verdict::Done(evidence),
             // The original may have handed it over from another place, or after the folder was copied.
             Reconciled::NotAccepted { .. }
-                if effect.is_copied() || services.store.begun_by_original(&outgoing.message_id).await? =>
+                if effect.is_copied() || dependencies.store.begun_by_original(&outgoing.message_id).await? =>
             {
                 continue;
             }
             Reconciled::NotAccepted { evidence } => Verdict::NotDone(NotDone::BrokenOff, evidence),
             Reconciled::NotKnown { .. } | Reconciled::NotAsked { .. } => continue,
         };
-        services.store.settle_by_channel(id, effect.number, verdict).await?;
+        dependencies.store.settle_by_channel(id, effect.number, verdict).await?;
     }
     Ok(())
 }
 
 /// Where an unconfirmed e-mail is looked for, as screens call it.
-pub fn places(services: &Services) -> Vec<String> {
-    let channel: &dyn Channel = services.channel.as_ref();
-    let mut places: Vec<String> = services.looks.iter().map(|look| look.name().to_owned()).collect();
+pub fn places(dependencies: &Dependencies) -> Vec<String> {
+    let channel: &dyn Channel = dependencies.channel.as_ref();
+    let mut places: Vec<String> = dependencies.probes.iter().map(|look| look.name().to_owned()).collect();
     if channel.asking() == Asking::Sparingly {
         places.push(channel.name().to_owned());
     }
@@ -111,86 +111,87 @@ fn by_key(channel: &dyn Channel) -> String {
 }
 
 /// Makes the looks that are due.
-pub async fn due_looks(services: &Services) {
+pub async fn due_probes(dependencies: &Dependencies) {
     // Without a place no look is ever made, and every e-mail would be due for ever.
-    if places(services).is_empty() {
+    if places(dependencies).is_empty() {
         return;
     }
-    let due = match services.store.due_looks().await {
+    let due = match dependencies.store.due_probes().await {
         Ok(due) => due,
-        Err(error) => return complain("the looks that are due could not be listed", &error),
+        Err(error) => return complain("the probes that are due could not be listed", &error),
     };
     for look in due {
-        if let Err(error) = look_everywhere(services, &look).await {
+        if let Err(error) = look_everywhere(dependencies, &look).await {
             complain(format_args!("a look for an unconfirmed e-mail of job {} could not be recorded", look.job), &error);
         }
     }
 }
 
-/// Looks at every place in turn, until one has proof. Where none has, the service is asked by the message's key.
-async fn look_everywhere(services: &Services, due: &DueLook) -> Result<(), StoreError> {
-    let Some(wanted) = wanted(services, due).await? else { return Ok(()) };
-    for place in services.looks.iter() {
-        let place: &dyn Look = place.as_ref();
+/// Probes at every place in turn, until one has proof. Where none has, the service is asked by the message's key.
+async fn look_everywhere(dependencies: &Dependencies, due: &DueProbe) -> Result<(), StoreError> {
+    let Some(wanted) = wanted(dependencies, due).await? else { return Ok(()) };
+    for place in dependencies.probes.iter() {
+        let place: &dyn Probe = place.as_ref();
         let look = async {
             match place.look(&wanted).await {
-                Finding::Accepted { evidence } => (LookResult::Found, evidence),
-                Finding::Hint { seen } => (LookResult::Hint, seen),
-                Finding::Nothing { asked } => (LookResult::Nothing, asked),
-                Finding::Failed { reason } => (LookResult::Failed, reason),
+                Finding::Accepted { evidence } => (ProbeResult::Found, evidence),
+                Finding::Hint { seen } => (ProbeResult::Hint, seen),
+                Finding::Nothing { asked } => (ProbeResult::Nothing, asked),
+                Finding::Failed { reason } => (ProbeResult::Failed, reason),
             }
         };
-        if recorded(services, due, place.name(), look).await? == LookResult::Found {
+        if recorded(dependencies, due, place.name(), look).await? == ProbeResult::Found {
             return Ok(());
         }
     }
-    let channel: &dyn Channel = services.channel.as_ref();
-    let Some(message) = attempt(services, due).await? else {
+    let channel: &dyn Channel = dependencies.channel.as_ref();
+    let Some(message) = attempt(dependencies, due).await? else {
         // A copy may have been made before the message was.
-        if places(services).len() > services.looks.len() {
-            recorded(services, due, channel.name(), async { (LookResult::Failed, "the message is not stored here".into()) })
+        if places(dependencies).len() > dependencies.probes.len() {
+            recorded(dependencies, due, channel.name(), async { (ProbeResult::Failed, "the message is not stored here".into()) })
                 .await?;
         }
         return Ok(());
     };
     if channel.asking() == Asking::Sparingly
-        && recorded(services, due, channel.name(), async { found(channel.reconcile(&message).await) }).await? == LookResult::Found
+        && recorded(dependencies, due, channel.name(), async { found(channel.reconcile(&message).await) }).await?
+            == ProbeResult::Found
     {
         return Ok(());
     }
-    if may_hand_over_again(services, due, &message).await? {
-        recorded(services, due, &by_key(channel), async { found(channel.ask_again(&message).await) }).await?;
+    if may_hand_over_again(dependencies, due, &message).await? {
+        recorded(dependencies, due, &by_key(channel), async { found(channel.ask_again(&message).await) }).await?;
     }
     Ok(())
 }
 
 /// What a channel's answer is as a look. Only an acceptance is a find: a refusal of a repetition says nothing about the first
 /// message.
-fn found(answer: Reconciled) -> (LookResult, String) {
+fn found(answer: Reconciled) -> (ProbeResult, String) {
     match answer {
-        Reconciled::Accepted { evidence } => (LookResult::Found, evidence),
-        Reconciled::NotAccepted { evidence } | Reconciled::NotKnown { evidence } => (LookResult::Nothing, evidence),
-        Reconciled::NotAsked { reason } => (LookResult::Failed, reason),
+        Reconciled::Accepted { evidence } => (ProbeResult::Found, evidence),
+        Reconciled::NotAccepted { evidence } | Reconciled::NotKnown { evidence } => (ProbeResult::Nothing, evidence),
+        Reconciled::NotAsked { reason } => (ProbeResult::Failed, reason),
     }
 }
 
 /// Makes a look between its two entries in the record. Another worker's look counts as nothing found.
 async fn recorded(
-    services: &Services,
-    due: &DueLook,
+    dependencies: &Dependencies,
+    due: &DueProbe,
     place: &str,
-    look: impl Future<Output = (LookResult, String)>,
-) -> Result<LookResult, StoreError> {
-    if !services.store.begin_look(due, place).await? {
-        return Ok(LookResult::Nothing);
+    look: impl Future<Output = (ProbeResult, String)>,
+) -> Result<ProbeResult, StoreError> {
+    if !dependencies.store.begin_look(due, place).await? {
+        return Ok(ProbeResult::Nothing);
     }
     let (result, evidence) = look.await;
-    services.store.end_look(due, place, result, &evidence).await
+    dependencies.store.end_look(due, place, result, &evidence).await
 }
 
 /// The latest attempt at an e-mail.
-async fn attempt(services: &Services, due: &DueLook) -> Result<Option<Outgoing>, StoreError> {
-    let store = &services.store;
+async fn attempt(dependencies: &Dependencies, due: &DueProbe) -> Result<Option<Outgoing>, StoreError> {
+    let store = &dependencies.store;
     let Some(record) = store.job(due.job).await? else { return Ok(None) };
     match record.job.effect(due.number) {
         Some(effect) => outgoing(store, due.job, effect).await,
@@ -201,9 +202,11 @@ async fn attempt(services: &Services, due: &DueLook) -> Result<Option<Outgoing>,
 /// Whether handing a message over again cannot make a second one. If the first attempt never arrived, this one does, so it is
 /// never done for a job that somebody has cancelled, nor while one can still be cancelled. Nor for an e-mail of the original in a
 /// restored copy: nobody here knows what the original has made of it.
-async fn may_hand_over_again(services: &Services, due: &DueLook, message: &Outgoing) -> Result<bool, StoreError> {
-    let store = &services.store;
-    let (Some(life), Some(record)) = (services.channel.key_life(message), store.job(due.job).await?) else { return Ok(false) };
+async fn may_hand_over_again(dependencies: &Dependencies, due: &DueProbe, message: &Outgoing) -> Result<bool, StoreError> {
+    let store = &dependencies.store;
+    let (Some(life), Some(record)) = (dependencies.channel.key_life(message), store.job(due.job).await?) else {
+        return Ok(false);
+    };
     if record.job.copied.is_some()
         || record.job.cancel_requested
         || !record.job.phase.is_final()
@@ -220,15 +223,15 @@ async fn may_hand_over_again(services: &Services, due: &DueLook, message: &Outgo
     Ok(first.is_some_and(|first| recognised(life, first, now) && recognised(life, first, lease_now)))
 }
 
-async fn wanted(services: &Services, due: &DueLook) -> Result<Option<Wanted>, StoreError> {
-    let Some(record) = services.store.effect(due.job, due.number).await? else { return Ok(None) };
+async fn wanted(dependencies: &Dependencies, due: &DueProbe) -> Result<Option<Wanted>, StoreError> {
+    let Some(record) = dependencies.store.effect(due.job, due.number).await? else { return Ok(None) };
     let EffectRecord { entry, .. } = &record;
     let Some(message_id) = entry.message_id.clone() else { return Ok(None) };
     let may_be_accepted = record.attempts.iter().filter(|attempt| attempt.outcome == Outcome::Unconfirmed);
     let handed_over = may_be_accepted.clone().filter_map(|attempt| attempt.in_doubt_at).min();
     let Ok(recipient) = entry.target.parse() else { return Ok(None) };
     // What an older version has named can be reckoned from what its pages show, so a report about that proves nothing.
-    let ids = services.store.envelope_ids(due.job, due.number).await?;
+    let ids = dependencies.store.envelope_ids(due.job, due.number).await?;
     let envelope_ids = may_be_accepted.filter_map(|attempt| ids.get(&attempt.number).copied()).collect();
     // In a copy nobody knows when the original handed it over.
     let unknown = if entry.unconfirmed == Some(Unconfirmed::Copied) { entry.created_at } else { due.since };

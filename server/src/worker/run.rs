@@ -1,7 +1,7 @@
 //! One claim from its start to its end: the steps in order, and the accounting when it has to stop.
 
 use super::{
-    Services,
+    Dependencies,
     steps::{collect, email, save, summarize},
     watch::{Halt, Pulse, watch},
 };
@@ -74,7 +74,7 @@ impl Progress {
 
 /// What a step works with: the services, its claim, and the tokens that stop it.
 pub struct Work {
-    pub services: Arc<Services>,
+    pub dependencies: Arc<Dependencies>,
     pub claim: Claim,
     pub halt: Halt,
     /// Tells the watcher that the work gets on.
@@ -90,9 +90,9 @@ struct Reported {
 }
 
 impl Work {
-    pub fn new(services: Arc<Services>, claim: Claim, halt: Halt, pulse: Pulse) -> Self {
+    pub fn new(dependencies: Arc<Dependencies>, claim: Claim, halt: Halt, pulse: Pulse) -> Self {
         let reported = Mutex::new(Reported { at: None, written: Instant::now() });
-        Self { services, claim, halt, pulse, reported }
+        Self { dependencies, claim, halt, pulse, reported }
     }
 
     /// A checkpoint: fails once the work must stop.
@@ -117,7 +117,7 @@ impl Work {
     /// Opens a change of the job's record, which the progress goes with.
     pub async fn change(&self) -> Result<JobTx, StepError> {
         self.pulse.beat();
-        let mut change = self.services.store.change_job(self.claim.id).await?.ok_or(StepError::Stopped)?;
+        let mut change = self.dependencies.store.change_job(self.claim.id).await?.ok_or(StepError::Stopped)?;
         self.carry_progress(&mut change);
         Ok(change)
     }
@@ -138,7 +138,7 @@ impl Work {
     {
         loop {
             match act().await {
-                Err(StepError::Store(error)) if error.trouble().is_some() => self.wait_for_database(&error).await?,
+                Err(StepError::Store(error)) if error.unavailable().is_some() => self.wait_for_database(&error).await?,
                 done => return done,
             }
         }
@@ -304,7 +304,7 @@ impl OnThread {
 
 /// Runs a claimed job until it has ended, or until it is handed back or let go. `worker` fires when the worker is no more.
 pub async fn run_claim(
-    services: Arc<Services>,
+    dependencies: Arc<Dependencies>,
     claim: Claim,
     lease: TimeDelta,
     halt: Halt,
@@ -316,9 +316,9 @@ pub async fn run_claim(
     // Also when this task panics or is dropped: a watcher left behind would keep the lease alive for ever, and nobody could
     // recover the job.
     let _ends_the_watcher = done.clone().drop_guard();
-    let watching = watch(services.store.clone(), claim.clone(), lease, halt.clone(), pulse.clone(), done.clone());
+    let watching = watch(dependencies.store.clone(), claim.clone(), lease, halt.clone(), pulse.clone(), done.clone());
     let mut watcher = tokio::spawn(watching);
-    let mut work = OnThread::begin(Work::new(services, claim, halt, pulse), worker);
+    let mut work = OnThread::begin(Work::new(dependencies, claim, halt, pulse), worker);
     tokio::select! {
         biased;
         ended = &mut work.ended => if let Err(error) = ended && error.is_panic() {
@@ -348,7 +348,7 @@ async fn run_steps(work: &Work) -> Result<(), StepError> {
     let mut first = work.claim.step;
     loop {
         match run_from(work, first).await {
-            Err(StepError::Store(error)) if error.trouble().is_some() && !work.halt.give_up.is_cancelled() => {
+            Err(StepError::Store(error)) if error.unavailable().is_some() && !work.halt.give_up.is_cancelled() => {
                 work.wait_for_database(&error).await?;
                 first = work.patiently(|| work.pick_up()).await?;
             }
@@ -390,7 +390,7 @@ async fn conclude(work: &Work, result: Result<(), StepError>) -> Result<(), Stor
     loop {
         match write_end(work, reason.as_deref()).await {
             // The lease is kept alive meanwhile where that can be written, and nobody can recover the job where it cannot.
-            Err(error) if error.trouble().is_some() => {
+            Err(error) if error.unavailable().is_some() => {
                 complain(format_args!("the end of a claim of job {} could not be written; trying again", work.claim.id), &error);
                 if work.halt.give_up.run_until_cancelled(sleep(AGAIN)).await.is_none() {
                     return Err(error);
@@ -403,7 +403,7 @@ async fn conclude(work: &Work, result: Result<(), StepError>) -> Result<(), Stor
 
 async fn write_end(work: &Work, reason: Option<&str>) -> Result<(), StoreError> {
     let (id, epoch): (JobId, _) = (work.claim.id, work.claim.epoch);
-    let Some(mut change) = work.services.store.change_job(id).await? else { return Ok(()) };
+    let Some(mut change) = work.dependencies.store.change_job(id).await? else { return Ok(()) };
     if change.job.leased && change.job.epoch == epoch {
         drop_unbegun(&mut change.job, epoch)?;
     }

@@ -120,13 +120,13 @@ async fn keep_alive(store: &Store, claim: &Claim, lease: TimeDelta, halt: &Halt,
 }
 
 async fn look_out(store: &Store, claim: &Claim, halt: &Halt) {
-    let mut bus = store.bus().subscribe();
+    let mut notifications = store.notifications().subscribe();
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = look.tick() => heed(store.look(claim.id, claim.epoch).await, claim, halt),
-            () = may_have_to_stop(&mut bus, claim.id) => heed(store.look(claim.id, claim.epoch).await, claim, halt),
+            () = may_have_to_stop(&mut notifications, claim.id) => heed(store.look(claim.id, claim.epoch).await, claim, halt),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 /// The matter with the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.sentence())]
-pub enum Trouble {
+pub enum Unavailable {
     /// It does not answer, or lets nobody in.
     Down,
     /// It has not answered for as long as somebody could wait.
@@ -33,7 +33,7 @@ pub enum Trouble {
     Damaged,
 }
 
-impl Trouble {
+impl Unavailable {
     /// What is the matter, as a sentence for everybody.
     pub fn sentence(self) -> &'static str {
         match self {
@@ -130,19 +130,19 @@ impl Trouble {
     }
 }
 
-impl From<Trouble> for sqlx::Error {
-    fn from(trouble: Trouble) -> Self {
+impl From<Unavailable> for sqlx::Error {
+    fn from(trouble: Unavailable) -> Self {
         Self::Io(std::io::Error::other(trouble))
     }
 }
 
 impl StoreError {
     /// Whether the database is in trouble. `None`: the fault is in the program, or in what it was asked.
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn unavailable(&self) -> Option<Unavailable> {
         match self {
             Self::Driver(error)
             | Self::Place(PlaceError::Driver(error))
-            | Self::Migrate(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => Trouble::of(error),
+            | Self::Migrate(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => Unavailable::of(error),
             Self::Refused(_)
             | Self::Place(_)
             | Self::Files(_)
@@ -164,7 +164,7 @@ static LAST: Mutex<Option<(Instant, u32)>> = Mutex::new(None);
 /// Writes to the log what could not be done. Every task of a process meets the same trouble, again and again, so that is said
 /// once in a while.
 pub fn complain(what: impl Display, error: &StoreError) {
-    if error.trouble().is_none() {
+    if error.unavailable().is_none() {
         tracing::error!(%error, "{what}");
     } else if let Some(left_out) = may_speak(&mut LAST.lock().unwrap_or_else(PoisonError::into_inner), Instant::now()) {
         tracing::error!(%error, left_out, "{what}");
@@ -191,33 +191,33 @@ mod tests {
     #[test]
     fn what_postgresql_says_is_understood() {
         let cases = [
-            ("53100", Some(Trouble::Full)),
-            ("25006", Some(Trouble::ReadOnly)),
-            ("55P03", Some(Trouble::Busy)),
-            ("57014", Some(Trouble::Busy)),
-            ("57P01", Some(Trouble::Down)),
-            ("57P03", Some(Trouble::Down)),
-            ("53300", Some(Trouble::Down)),
-            ("08006", Some(Trouble::Down)),
-            ("XX001", Some(Trouble::Damaged)),
+            ("53100", Some(Unavailable::Full)),
+            ("25006", Some(Unavailable::ReadOnly)),
+            ("55P03", Some(Unavailable::Busy)),
+            ("57014", Some(Unavailable::Busy)),
+            ("57P01", Some(Unavailable::Down)),
+            ("57P03", Some(Unavailable::Down)),
+            ("53300", Some(Unavailable::Down)),
+            ("08006", Some(Unavailable::Down)),
+            ("XX001", Some(Unavailable::Damaged)),
             // A constraint, a syntax error, a wrong password: nothing that passes by itself.
             ("23505", None),
             ("42601", None),
             ("28P01", None),
         ];
         for (code, trouble) in cases {
-            assert_eq!(Trouble::of_sqlstate(code), trouble, "{code}");
+            assert_eq!(Unavailable::of_sqlstate(code), trouble, "{code}");
         }
     }
 
     #[test]
     fn what_the_network_says_is_understood() {
         for kind in [io::ErrorKind::ConnectionRefused, io::ErrorKind::ConnectionReset, io::ErrorKind::TimedOut] {
-            assert_eq!(StoreError::from(sqlx::Error::Io(kind.into())).trouble(), Some(Trouble::Down));
+            assert_eq!(StoreError::from(sqlx::Error::Io(kind.into())).unavailable(), Some(Unavailable::Down));
         }
-        assert_eq!(StoreError::from(sqlx::Error::PoolTimedOut).trouble(), Some(Trouble::Down));
-        assert_eq!(StoreError::from(sqlx::Error::RowNotFound).trouble(), None);
-        assert_eq!(StoreError::Affected { what: "x", rows: 0 }.trouble(), None);
+        assert_eq!(StoreError::from(sqlx::Error::PoolTimedOut).unavailable(), Some(Unavailable::Down));
+        assert_eq!(StoreError::from(sqlx::Error::RowNotFound).unavailable(), None);
+        assert_eq!(StoreError::Affected { what: "x", rows: 0 }.unavailable(), None);
     }
 
     #[tokio::test]
@@ -229,40 +229,41 @@ mod tests {
         let mut other = SqliteConnection::connect_with(&options).await.unwrap();
         let mut trouble = async |statement: &'static str| {
             let result = one.execute(statement).await;
-            result.map_err(|error| StoreError::from(error).trouble()).map(drop)
+            result.map_err(|error| StoreError::from(error).unavailable()).map(drop)
         };
         assert_eq!(trouble("create table a (x text) strict").await, Ok(()));
         assert_eq!(trouble("select nothing").await, Err(None));
         other.execute("begin immediate").await.unwrap();
-        assert_eq!(trouble("begin immediate").await, Err(Some(Trouble::Busy)));
+        assert_eq!(trouble("begin immediate").await, Err(Some(Unavailable::Busy)));
         other.execute("commit").await.unwrap();
         assert_eq!(trouble("pragma max_page_count = 2").await, Ok(()));
-        assert_eq!(trouble("insert into a values (hex(zeroblob(10000)))").await, Err(Some(Trouble::Full)));
+        assert_eq!(trouble("insert into a values (hex(zeroblob(10000)))").await, Err(Some(Unavailable::Full)));
         assert_eq!(trouble("pragma query_only = on").await, Ok(()));
-        assert_eq!(trouble("insert into a values ('x')").await, Err(Some(Trouble::ReadOnly)));
+        assert_eq!(trouble("insert into a values ('x')").await, Err(Some(Unavailable::ReadOnly)));
         let missing = SqliteConnectOptions::new().filename(folder.path().join("none/a.db"));
         let error = SqliteConnection::connect_with(&missing).await.unwrap_err();
-        assert_eq!(StoreError::from(error).trouble(), Some(Trouble::Down));
+        assert_eq!(StoreError::from(error).unavailable(), Some(Unavailable::Down));
     }
 
     #[test]
     fn what_sqlite_says_of_its_file_is_understood() {
         for (code, trouble) in [
-            (11, Trouble::Damaged),
+            (11, Unavailable::Damaged),
             // A page of an index.
-            (779, Trouble::Damaged),
-            (26, Trouble::Damaged),
-            (1032, Trouble::Replaced),
-            (8, Trouble::ReadOnly),
-            (1544, Trouble::ReadOnlyFolder),
-            (517, Trouble::Busy),
-            (13, Trouble::Full),
+            (779, Unavailable::Damaged),
+            (26, Unavailable::Damaged),
+            (1032, Unavailable::Replaced),
+            (8, Unavailable::ReadOnly),
+            (1544, Unavailable::ReadOnlyFolder),
+            (517, Unavailable::Busy),
+            (13, Unavailable::Full),
         ] {
-            assert_eq!(Trouble::of_sqlite(code), Some(trouble), "{code}");
+            assert_eq!(Unavailable::of_sqlite(code), Some(trouble), "{code}");
         }
-        let all = [Trouble::Replaced, Trouble::Damaged, Trouble::ReadOnlyFolder, Trouble::NoRoom, Trouble::Slow];
+        let all =
+            [Unavailable::Replaced, Unavailable::Damaged, Unavailable::ReadOnlyFolder, Unavailable::NoRoom, Unavailable::Slow];
         for trouble in all {
-            assert_eq!(StoreError::from(sqlx::Error::from(trouble)).trouble(), Some(trouble));
+            assert_eq!(StoreError::from(sqlx::Error::from(trouble)).unavailable(), Some(trouble));
         }
     }
 

@@ -109,7 +109,7 @@ impl JobTx {
         self.decisions.push((number, Decision { at: self.now, by: by.to_owned(), ruling, reason: reason.to_owned() }));
     }
 
-    /// Stores what differs and tells the bus. Returns the new version, or the old one where nothing differs.
+    /// Stores what differs and tells the notifications. Returns the new version, or the old one where nothing differs.
     pub async fn commit(mut self) -> Result<i64, StoreError> {
         let version = self.write().await?;
         self.end(version).await

@@ -8,7 +8,7 @@ use super::{
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    coverage::{Coverage, Outcome},
+    coverage::{Coverage, DocumentOutcome},
     id::{JobId, ReportId},
 };
 use sqlx::FromRow;
@@ -185,7 +185,7 @@ impl Store {
                 Ok(CollectedDocument {
                     number: row.number.map(|n| u32::try_from(n).map_err(|_| wrong("number"))).transpose()?,
                     coverage: Coverage {
-                        outcome: Outcome::from_word(&row.state).ok_or_else(|| wrong("state"))?,
+                        outcome: DocumentOutcome::from_word(&row.state).ok_or_else(|| wrong("state"))?,
                         reason: row.reason,
                     },
                     source: row.source,

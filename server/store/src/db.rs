@@ -10,7 +10,7 @@ mod lock;
 mod patience;
 mod postgres;
 
-use super::{PlaceError, StoreError, Trouble};
+use super::{PlaceError, StoreError, Unavailable};
 use crate::notifications::JobChanged;
 pub(super) use batch::{Batch, Value};
 use domain::id::JobId;
@@ -179,8 +179,8 @@ impl Db {
     pub async fn open(place: &Place) -> Result<Self, StoreError> {
         let db = match place {
             Place::Sqlite(path) => match Self::open_sqlite(path).await {
-                Err(error) if error.trouble() == Some(Trouble::Damaged) => return Err(PlaceError::NoDatabase.into()),
-                Err(error) if error.trouble().is_some() => {
+                Err(error) if error.unavailable() == Some(Unavailable::Damaged) => return Err(PlaceError::NoDatabase.into()),
+                Err(error) if error.unavailable().is_some() => {
                     return Err(file::read_only_folder(path).map_or(error, |folder| PlaceError::ReadOnly(folder).into()));
                 }
                 opened => opened?,
@@ -235,14 +235,14 @@ impl Db {
         Ok(match self {
             Self::Sqlite { writer, file, .. } => {
                 file.takes_changes()?;
-                let begun = match patiently(Trouble::Busy, writer.begin_with("begin immediate")).await {
+                let begun = match patiently(Unavailable::Busy, writer.begin_with("begin immediate")).await {
                     // The one connection is with somebody who writes.
-                    Err(sqlx::Error::PoolTimedOut) => Err(Trouble::Busy.into()),
+                    Err(sqlx::Error::PoolTimedOut) => Err(Unavailable::Busy.into()),
                     other => other,
                 };
                 Tx::Sqlite(begun?, file.clone())
             }
-            Self::Postgres(pool) => Tx::Postgres(patiently(Trouble::Slow, PgTx::begin(pool, "begin")).await?.0),
+            Self::Postgres(pool) => Tx::Postgres(patiently(Unavailable::Slow, PgTx::begin(pool, "begin")).await?.0),
         })
     }
 
@@ -287,7 +287,7 @@ impl Db {
         let Self::Postgres(pool) = self else { return Ok((self.begin().await?, true)) };
         // Identifiers and numbers of the program's own types, and nothing else.
         let begun = PgTx::begin(pool, AssertSqlSafe(format!("begin; {statement}")));
-        let (transaction, rows) = patiently(Trouble::Slow, begun).await?;
+        let (transaction, rows) = patiently(Unavailable::Slow, begun).await?;
         Ok((Tx::Postgres(transaction), rows > 0))
     }
 

@@ -1,6 +1,6 @@
 //! What can go wrong in the store. "Not found" is never an error: it is `None`.
 
-use super::Trouble;
+use super::Unavailable;
 use crate::files::FilesError;
 use contract::Refusal;
 use std::path::PathBuf;
@@ -60,8 +60,8 @@ pub enum PlaceError {
 
 impl From<sqlx::Error> for PlaceError {
     fn from(error: sqlx::Error) -> Self {
-        match Trouble::of(&error) {
-            Some(Trouble::Damaged) => Self::NoDatabase,
+        match Unavailable::of(&error) {
+            Some(Unavailable::Damaged) => Self::NoDatabase,
             _ => Self::Driver(error),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Store, StoreError,
-    availability::{Trouble, complain},
+    availability::{Unavailable, complain},
     db::{waiting_at_most, within},
 };
 use std::{sync::Arc, time::Duration};
@@ -41,7 +41,7 @@ impl Store {
                 }
             }
         };
-        timeout(PATIENCE, asking).await.unwrap_or(Err(Trouble::Down.sentence()))
+        timeout(PATIENCE, asking).await.unwrap_or(Err(Unavailable::Down.sentence()))
     }
 
     async fn look_at_health(&self) -> Result<(), &'static str> {
@@ -49,14 +49,14 @@ impl Store {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
                 complain("not ready", &error);
-                Err(match error.trouble() {
+                Err(match error.unavailable() {
                     // Nobody else writes what this writes.
-                    Some(Trouble::Slow) => Trouble::Down.sentence(),
+                    Some(Unavailable::Slow) => Unavailable::Down.sentence(),
                     Some(trouble) => trouble.sentence(),
                     None => "The database does not work as it should.",
                 })
             }
-            Err(_) => Err(Trouble::Down.sentence()),
+            Err(_) => Err(Unavailable::Down.sentence()),
         }
     }
 

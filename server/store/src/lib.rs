@@ -14,9 +14,9 @@ mod forms;
 mod health;
 mod jobs;
 mod lease_time;
-mod looks;
 mod mcp_calls;
 pub mod notifications;
+mod probes;
 mod record;
 mod relay;
 mod sessions;
@@ -29,7 +29,7 @@ mod tokens;
 mod users;
 
 pub use afterwards::{Decision, Mailing, Ruling};
-pub use availability::{Trouble, complain};
+pub use availability::{Unavailable, complain};
 pub use backup::{BackupContents, BackupError, back_up, check_backup};
 pub use change::JobTx;
 pub use content::{CollectedDocument, Message, Report};
@@ -38,14 +38,14 @@ pub use effects::{Attempt, EffectEntry, EffectFilter, EffectPart, EffectPlace, E
 pub use error::{PlaceError, StoreError};
 pub use forms::{Copies, NewUpload, Upload};
 pub use jobs::{Claim, ClaimTerms, Heartbeat};
-pub use looks::{DueLook, LookRecord, LookResult};
 pub use mcp_calls::{CallEnd, CallRecord, CallState, NewCall, OpenTask};
+pub use probes::{DueProbe, ProbeRecord, ProbeResult};
 pub use record::{JobRow, Record, StepTimes};
 pub use sessions::{SESSION_LIFETIME, SessionLine, SignedInSession};
 pub use tokens::{Grant, TokenLine};
 pub use users::{NewUser, User};
 
-use crate::{files::Files, notifications::Bus};
+use crate::{files::Files, notifications::Notifications};
 use chrono::{DateTime, Utc};
 use db::Db;
 use domain::{clock::SharedClock, id::message_id};
@@ -56,7 +56,7 @@ use std::time::Duration;
 /// How long the end waits for those who still hold the database.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// The store: the database, the clock that stamps its rows, and the bus that tells of changes.
+/// The store: the database, the clock that stamps its rows, and the notifications that tells of changes.
 #[derive(Clone)]
 pub struct Store {
     pub(crate) db: Db,
@@ -102,8 +102,8 @@ impl Store {
     }
 
     /// Where changes of jobs are announced.
-    pub fn bus(&self) -> &Bus {
-        &self.announcer.bus
+    pub fn notifications(&self) -> &Notifications {
+        &self.announcer.notifications
     }
 
     /// The clock.

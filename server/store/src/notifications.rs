@@ -31,9 +31,9 @@ pub enum News {
 
 /// The process's bulletin board.
 #[derive(Debug, Clone)]
-pub struct Bus(broadcast::Sender<News>);
+pub struct Notifications(broadcast::Sender<News>);
 
-impl Default for Bus {
+impl Default for Notifications {
     fn default() -> Self {
         Self(broadcast::channel(1024).0)
     }
@@ -66,7 +66,7 @@ impl JobChanged {
     }
 }
 
-impl Bus {
+impl Notifications {
     /// Tells everybody who listens; nobody listening is fine.
     pub fn publish(&self, news: News) {
         let _ = self.0.send(news);

@@ -11,7 +11,7 @@ use super::{
     availability::complain,
     db::{Batch, CHANNEL, Db, Lock, Tx, listen},
 };
-use crate::notifications::{Bus, JobChanged, News};
+use crate::notifications::{JobChanged, News, Notifications};
 use domain::id::JobId;
 use sqlx::{Executor, Sqlite, SqlitePool, pool::PoolConnection, postgres::PgPool};
 use std::{collections::HashMap, convert::Infallible, time::Duration};
@@ -36,7 +36,7 @@ const UNSENT: usize = 1024;
 /// Commits changes and tells of them.
 #[derive(Debug, Clone)]
 pub(super) struct Announcer {
-    pub(super) bus: Bus,
+    pub(super) notifications: Notifications,
     /// Names this process, which needs no message about what it has done itself.
     origin: Uuid,
     /// Takes what is to be told a moment later. It has a receiver while somebody relays.
@@ -45,7 +45,7 @@ pub(super) struct Announcer {
 
 impl Default for Announcer {
     fn default() -> Self {
-        Self { bus: Bus::default(), origin: Uuid::new_v4(), later: broadcast::Sender::new(UNSENT) }
+        Self { notifications: Notifications::default(), origin: Uuid::new_v4(), later: broadcast::Sender::new(UNSENT) }
     }
 }
 
@@ -56,7 +56,7 @@ impl Announcer {
         let (later, now): (Vec<JobChanged>, _) = changes.iter().partition(|change| is_relayed && change.goes_on);
         tx.commit_and_tell(self.origin, &now).await?;
         for &change in changes {
-            self.bus.publish(News::Job(change));
+            self.notifications.publish(News::Job(change));
         }
         for change in later {
             // An error says that the relay has ended just now: a hint is lost.
@@ -68,15 +68,15 @@ impl Announcer {
     /// Makes writes that are a transaction of their own and that make a job wait for a worker, and tells everybody.
     pub(super) async fn write(&self, db: &Db, batch: Batch, lock: Lock<'_>, change: JobChanged) -> Result<(), StoreError> {
         db.write(batch, lock, self.origin, change).await?;
-        self.bus.publish(News::Job(change));
+        self.notifications.publish(News::Job(change));
         Ok(())
     }
 
     fn hear(&self, message: &str) {
         match JobChanged::from_message(message) {
             Some((origin, _)) if origin == self.origin => {}
-            Some((_, change)) => self.bus.publish(News::Job(change)),
-            None => self.bus.publish(News::Anything),
+            Some((_, change)) => self.notifications.publish(News::Job(change)),
+            None => self.notifications.publish(News::Anything),
         }
     }
 }
@@ -94,7 +94,7 @@ impl Store {
                     },
                 };
                 complain("changes by other processes are noticed late for now", &error);
-                self.announcer.bus.publish(News::Anything);
+                self.announcer.notifications.publish(News::Anything);
                 sleep(LOOK).await;
             }
         })
@@ -122,7 +122,7 @@ impl Store {
     async fn listen(&self, pool: &PgPool) -> Result<Infallible, StoreError> {
         let mut listener = listen(pool, CHANNEL).await?;
         // What was said before is past.
-        self.announcer.bus.publish(News::Anything);
+        self.announcer.notifications.publish(News::Anything);
         loop {
             let Ok(message) = timeout(SILENCE, listener.try_recv()).await else {
                 let alive = timeout(ANSWER, listener.execute("select 1")).await;
@@ -132,7 +132,7 @@ impl Store {
             match message? {
                 Some(message) => self.announcer.hear(message.payload()),
                 // The connection was lost; the listener makes another one.
-                None => self.announcer.bus.publish(News::Anything),
+                None => self.announcer.notifications.publish(News::Anything),
             }
         }
     }
@@ -150,7 +150,7 @@ impl Store {
             seen = version;
             let news = self.newest().await?;
             for &change in news.iter().filter(|change| told.get(&change.id) != Some(&change.version)) {
-                self.announcer.bus.publish(News::Job(change));
+                self.announcer.notifications.publish(News::Job(change));
             }
             told = news.into_iter().map(|change| (change.id, change.version)).collect();
         }

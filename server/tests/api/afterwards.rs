@@ -217,19 +217,19 @@ async fn an_effect_is_told_with_its_looks_and_decisions() {
     let (site, id) = ended(unanswered()).await;
     let instance = &site.instance;
     instance.clock.advance(chrono::TimeDelta::minutes(1));
-    let look = instance.store.due_looks().await.unwrap()[0];
+    let look = instance.store.due_probes().await.unwrap()[0];
     assert!(instance.store.begin_look(&look, "archive").await.unwrap());
     let admin = site.program(instance.person("admin@example.org", Role::Admin).await).await;
     let path = format!("/api/v1/effects/{id}/3");
     let told = admin.get(&path).await.json();
-    assert_eq!((&told["looks"][0]["result"], &told["looks"][0]["evidence"]), (&json!("not ended"), &json!(null)));
+    assert_eq!((&told["probes"][0]["result"], &told["probes"][0]["evidence"]), (&json!("not ended"), &json!(null)));
     assert_eq!(told["plan"], json!({"next": null, "places": []}), "no place is set up");
-    instance.store.end_look(&look, "archive", store::LookResult::Nothing, "asked for it").await.unwrap();
+    instance.store.end_look(&look, "archive", store::ProbeResult::Nothing, "asked for it").await.unwrap();
     admin.send("PUT", &format!("{path}/decision"), r#"{"accepted": false, "seen": "bert has nothing"}"#).await;
     let told = admin.get(&path).await.json();
     assert_eq!((&told["outcome"], &told["outcome_text"]), (&json!("not_done"), &json!("not accepted, as a person attests")));
     assert_eq!(told["evidence"], "admin@example.org looked into it: bert has nothing");
-    let line = &told["looks"][0];
+    let line = &told["probes"][0];
     assert_eq!(
         (&line["place"], &line["result"], &line["evidence"]),
         (&json!("archive"), &json!("nothing found"), &json!("asked for it"))

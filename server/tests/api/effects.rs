@@ -49,7 +49,7 @@ impl Office {
         spec.month = "2026-05".parse().unwrap();
         instance.document("2026-05-02-may.md", "# May\n\nThe council met and approved 7,000 dollars.\n");
         let (smooth, _) = instance.store.create_job(bea, domain::id::RequestKey::new(), &spec).await.unwrap();
-        let worker = Running::start(instance.services());
+        let worker = Running::start(instance.dependencies());
         instance.wait_for_end(smooth).await;
         worker.stop().await;
         Self { doubtful: claim.id, smooth, site }

@@ -66,7 +66,7 @@ async fn a_whole_job_can_be_followed_to_its_end() {
     let ada = site.program(site.instance.owner).await;
     let id = site.instance.job(ONE).await;
     let mut events = ada.follow(&format!("/jobs/{id}/events")).await;
-    let worker = Running::start(site.instance.services());
+    let worker = Running::start(site.instance.dependencies());
     let mut versions = Vec::new();
     while let Some(event) = events.next().await {
         versions.extend(event.id);

@@ -14,8 +14,8 @@ async fn site() -> (Site, S3) {
     let mut instance = Instance::new().await;
     let s3 = S3::start(instance.store.clock().now()).await;
     instance.store = instance.store.clone().with_files(s3.files());
-    let services = instance.services();
-    (Site::of(instance, services).await, s3)
+    let dependencies = instance.dependencies();
+    (Site::of(instance, dependencies).await, s3)
 }
 
 fn form(key: RequestKey) -> Form {

@@ -66,7 +66,7 @@ async fn dropped_files_become_the_documents_of_the_job() {
         .field("recipients", "anna@example.org")
         .field("action", "generate");
     let id = job_of(ada.submit("/jobs", &sent).await.location());
-    let worker = Running::start(site.instance.services());
+    let worker = Running::start(site.instance.dependencies());
     let record = site.instance.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!(record.job.phase, Phase::Finished, "{:?}", record.job.failure);
@@ -294,8 +294,8 @@ async fn the_form_says_what_becomes_of_messages() {
     let says = "Messages are written to a folder on the server; no e-mail is sent.";
     let site = Site::new().await;
     assert!(site.browser(site.instance.owner).await.get("/").await.text.contains(says));
-    let services = site.instance.services_with_smtp(9);
-    let site = Site::of(site.instance, services).await;
+    let dependencies = site.instance.dependencies_with_smtp(9);
+    let site = Site::of(site.instance, dependencies).await;
     let page = site.browser(site.instance.owner).await.get("/").await.text;
     assert!(page.contains("Sent through: SMTP") && !page.contains(says), "{page}");
 }

@@ -14,7 +14,7 @@ async fn with_finished_job() -> (Site, JobId) {
     let site = Site::new().await;
     site.instance.two_documents();
     let id = site.instance.job(TWO).await;
-    let worker = Running::start(site.instance.services());
+    let worker = Running::start(site.instance.dependencies());
     site.instance.wait_for_end(id).await;
     worker.stop().await;
     (site, id)

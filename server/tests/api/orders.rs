@@ -151,7 +151,7 @@ async fn a_held_e_mail_is_shown_and_goes_out_on_approval() {
     // A program that was answered with 200 would take it for approved, and the e-mail would wait for ever.
     ada.put(&format!("/api/v1/jobs/{id}/approval")).await.problem(409);
 
-    let worker = crate::support::worker::Running::start(site.instance.services());
+    let worker = crate::support::worker::Running::start(site.instance.dependencies());
     let job = id.parse().unwrap();
     site.instance.wait(job, "the hold", |record| record.job.is_held()).await;
     let shown = ada.get(&format!("/api/v1/jobs/{id}")).await.json();
@@ -179,7 +179,7 @@ async fn when_a_held_e_mail_goes_out_is_said_as_the_clock_shows_it_now() {
     order["hold"] = "60".into();
     let made = ada.order("held", &order).await;
     let id = made.json()["id"].as_str().unwrap().to_owned();
-    let worker = crate::support::worker::Running::start(site.instance.services());
+    let worker = crate::support::worker::Running::start(site.instance.dependencies());
     site.instance.wait(id.parse().unwrap(), "the hold", |record| record.job.is_held()).await;
     let clock = &site.instance.clock;
     for (set, passes, left) in [(0, 0, 60), (-3_600, 10, 50), (86_400, 10, 40)] {

@@ -6,7 +6,7 @@ use domain::{
     people::Role,
 };
 use http::header::LOCATION;
-use server::worker::Services;
+use server::worker::Dependencies;
 
 use crate::support::{
     instance::Instance,
@@ -100,7 +100,7 @@ async fn a_reload_repeats_nothing() {
     let instance = &site.instance;
     instance.two_documents();
     let ended = instance.job(&["anna@example.org"]).await;
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     instance.wait_for_end(ended).await;
     worker.stop().await;
     let waiting = instance.job(&["anna@example.org"]).await;
@@ -143,7 +143,7 @@ fn assert_harmless(text: &str, place: &str) {
 }
 
 /// Makes a report of documents that are full of markup, and looks at everything that shows it.
-async fn look_at_everything(services: impl FnOnce(&Instance) -> Services) {
+async fn look_at_everything(dependencies: impl FnOnce(&Instance) -> Dependencies) {
     let instance = Instance::new().await;
     let name = "2026-06-02 <img src=x onerror=alert('evil')>.md";
     let text = format!(
@@ -152,8 +152,8 @@ async fn look_at_everything(services: impl FnOnce(&Instance) -> Services) {
     );
     instance.document(name, &text);
     instance.document("2026-06-04-page.html", format!("<title>{EVIL}</title><p>The budget grew by 12 percent. {EVIL}</p>"));
-    let services = services(&instance);
-    let site = Site::of(instance, services.clone()).await;
+    let dependencies = dependencies(&instance);
+    let site = Site::of(instance, dependencies.clone()).await;
     let instance = &site.instance;
     let ada = site.browser(instance.owner).await;
     let key = RequestKey::new();
@@ -171,7 +171,7 @@ async fn look_at_everything(services: impl FnOnce(&Instance) -> Services) {
 
     let job = ada.submit("/jobs", &sent.field("action", "generate")).await.location().to_owned();
     let id = job.strip_prefix("/jobs/").unwrap().parse().unwrap();
-    let worker = Running::start(services);
+    let worker = Running::start(dependencies);
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!(record.job.phase, Phase::Finished, "{:?}", record.job.failure);
@@ -194,7 +194,7 @@ async fn look_at_everything(services: impl FnOnce(&Instance) -> Services) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn markup_in_documents_and_names_stays_text() {
-    look_at_everything(Instance::services).await;
+    look_at_everything(Instance::dependencies).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,5 +203,5 @@ async fn markup_from_a_model_stays_text() {
         - The council approved 140,000 dollars. <script>alert('evil')</script><img src=x onerror=alert('evil')> [1:1]\n\
         - [Click](javascript:alert('evil')) and ![look](https://evil.example/x.png) <iframe src=//evil.example></iframe> [1:1]\n";
     let server = ModelServer::start(vec![Answer(ANSWER, "stop")]).await;
-    look_at_everything(|instance| Services { summarizer: server.summarizer(), ..instance.services() }).await;
+    look_at_everything(|instance| Dependencies { summarizer: server.summarizer(), ..instance.dependencies() }).await;
 }

@@ -21,8 +21,8 @@ async fn restored() -> (Site, JobId) {
     let original = Instance::new().await;
     let id = original.job(ONE).await;
     let copy = original.restored().await;
-    let services = copy.services();
-    (Site::of(copy, services).await, id)
+    let dependencies = copy.dependencies();
+    (Site::of(copy, dependencies).await, id)
 }
 
 #[tokio::test]
@@ -114,12 +114,12 @@ async fn an_approval_waits_for_the_decision() {
     original.two_documents();
     let spec = Spec { hold: Hold::Approval, ..original.spec(ONE) };
     let (id, _) = original.store.create_job(original.owner, RequestKey::new(), &spec).await.unwrap();
-    let worker = Running::start(original.services());
+    let worker = Running::start(original.dependencies());
     original.wait(id, "the hold", |record| record.job.is_held()).await;
     worker.stop().await;
     let copy = original.restored().await;
-    let services = copy.services();
-    let site = Site::of(copy, services).await;
+    let dependencies = copy.dependencies();
+    let site = Site::of(copy, dependencies).await;
 
     let (program, browser) = (site.program(site.instance.owner).await, site.browser(site.instance.owner).await);
     let page = browser.get(&format!("/jobs/{id}")).await.text;

@@ -27,7 +27,7 @@ const ADA: &str = "ada@example.org";
 
 /// Runs a job, or a mailing, to its end.
 async fn work(instance: &Instance, port: u16, id: JobId) -> Record {
-    let worker = Running::start(instance.services_with_smtp(port));
+    let worker = Running::start(instance.dependencies_with_smtp(port));
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     record
@@ -197,7 +197,7 @@ async fn mailings_go_into_the_outbox_folder_too() {
     let instance = Instance::new().await;
     instance.two_documents();
     let id = instance.job(&[ANNA]).await;
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     instance.wait_for_end(id).await;
     let correction = correct(&instance, id, "Wrong sum.").await;
     let record = instance.wait_for_end(correction).await;
@@ -239,7 +239,7 @@ async fn a_cancel_before_the_final_dot_keeps_a_mailing_from_going_out() {
         [Script { rcpt: Hold(b"250 ok\r\n"), ..Script::default() }, Script { data: Hold(b"354 go on\r\n"), ..Script::default() }]
     {
         let (instance, server, _, id) = waiting_copy(script).await;
-        let worker = Running::start(instance.services_with_smtp(server.port));
+        let worker = Running::start(instance.dependencies_with_smtp(server.port));
         server.reached().await;
         instance.store.cancel_job(id, ADA).await.unwrap();
         let record = instance.wait_for_end(id).await;
@@ -253,7 +253,7 @@ async fn a_cancel_before_the_final_dot_keeps_a_mailing_from_going_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_after_the_final_dot_of_a_mailing_comes_too_late() {
     let (instance, server, _, id) = waiting_copy(Script { dot: Hold(b"250 queued\r\n"), ..Script::default() }).await;
-    let worker = Running::start(instance.services_with_smtp(server.port));
+    let worker = Running::start(instance.dependencies_with_smtp(server.port));
     server.reached().await;
     instance.store.cancel_job(id, ADA).await.unwrap();
     assert_eq!(instance.record(id).await.job.phase, Phase::Stopping);
@@ -271,7 +271,7 @@ async fn a_worker_that_dies_in_a_mailing_sends_nothing_twice() {
         (Script { rcpt: Hold(b"250 ok\r\n"), ..Script::default() }, "Second copy accepted by the mail service", 1),
     ] {
         let (instance, server, _, id) = waiting_copy(script).await;
-        let worker = Running::start(instance.services_with_smtp(server.port));
+        let worker = Running::start(instance.dependencies_with_smtp(server.port));
         server.reached().await;
         worker.kill().await;
         instance.clock.advance(LEASE + TimeDelta::seconds(1));
@@ -286,16 +286,16 @@ async fn a_correction_whose_worker_dies_in_the_dark_is_found_in_the_outbox() {
     let instance = Instance::new().await;
     instance.two_documents();
     let about = instance.job(&[ANNA]).await;
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     instance.wait_for_end(about).await;
     worker.stop().await;
     let id = correct(&instance, about, "Wrong sum.").await;
     let (dark, reached) = Dark::new(Outbox::open(instance.folder().join("outbox")).unwrap(), Stands::AfterTheFile);
-    let worker = Running::start(instance.services_with(dark));
+    let worker = Running::start(instance.dependencies_with(dark));
     timeout(PATIENCE, reached.notified()).await.expect("the delivery begins");
     worker.kill().await;
     instance.clock.advance(LEASE + TimeDelta::seconds(1));
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!(headline(&record.job), "Correction written to the outbox folder, no e-mail was sent");
@@ -305,7 +305,7 @@ async fn a_correction_whose_worker_dies_in_the_dark_is_found_in_the_outbox() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_that_is_withdrawn_between_two_attempts_at_its_second_copy_does_not_go_out() {
     let (instance, server, first, id) = waiting_copy(Script { rcpt: Hold(b"450 later\r\n"), ..Script::default() }).await;
-    let worker = Running::start(instance.services_with_smtp(server.port));
+    let worker = Running::start(instance.dependencies_with_smtp(server.port));
     server.reached().await;
     instance.store.withdraw_report(first.row.id, ADA, "wrong month").await.unwrap().unwrap();
     server.release();
@@ -332,7 +332,7 @@ async fn accounted_for(answer: &'static [u8]) -> (Instance, Server, Running, Job
     instance.two_documents();
     let server = Server::start(Script { dot: Hold(answer), ..Script::default() });
     let id = instance.job(&[ANNA]).await;
-    let worker = Running::start(instance.services_with_smtp(server.port));
+    let worker = Running::start(instance.dependencies_with_smtp(server.port));
     server.reached().await;
     instance.store.cancel_job(id, ADA).await.unwrap();
     instance.store.account_now(id, "admin@example.org", "I do not wait").await.unwrap().unwrap();

@@ -11,7 +11,7 @@ use std::{
 use chrono::TimeDelta;
 use contract::{CancelAnswer, Outcome, Phase, headline};
 use domain::id::{JobId, RequestKey};
-use server::worker::{Services, WorkerOptions};
+use server::worker::{Dependencies, WorkerOptions};
 use store::{Record, Store};
 use tokio::{sync::Semaphore, time::timeout};
 
@@ -46,9 +46,9 @@ impl Case {
         instance.two_documents();
         let (line, store) = instance.store_on_a_line().await;
         let server = Server::start(script);
-        let services = Services { store: store.clone(), ..instance.services_with_smtp(server.port) };
+        let dependencies = Dependencies { store: store.clone(), ..instance.dependencies_with_smtp(server.port) };
         let options = WorkerOptions { lease: LEASE, grace: PATIENCE, ..WorkerOptions::default() };
-        Self { instance, line, store, server, worker: Running::start_with(services, options) }
+        Self { instance, line, store, server, worker: Running::start_with(dependencies, options) }
     }
 
     /// Whoever gets no answer asks again.

@@ -1,7 +1,7 @@
 //! Cancel while the worker collects, summarizes, and stands between two commands of the mail server.
 
 use contract::{EffectKind, NotDone, Outcome, Phase, StepKind, StepState, headline};
-use server::worker::Services;
+use server::worker::Dependencies;
 use store::Record;
 use tokio::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ async fn a_cancel_while_collecting_leaves_nothing() {
         instance.document(&format!("2026-06-03-note-{n}.md"), "# Note\n\nThe council approved 140,000 dollars.\n");
     }
     let id = instance.job(ONE).await;
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     // Right at the beginning: on a quick machine the first progress may be written only with the first documents.
     instance.wait(id, "the first step", |record| record.job.step(StepKind::Collect).unwrap().state == StepState::Running).await;
     let cancelled = Instant::now();
@@ -56,7 +56,7 @@ async fn a_cancel_while_the_model_streams_closes_the_stream() {
     for text in ["- The council", ""] {
         let mut server = ModelServer::start(vec![Hold(text)]).await;
         let id = instance.job(ONE).await;
-        let worker = Running::start(Services { summarizer: server.summarizer(), ..instance.services() });
+        let worker = Running::start(Dependencies { summarizer: server.summarizer(), ..instance.dependencies() });
         server.holding().await;
         let cancelled = Instant::now();
         let record = cancel(&instance, id).await;
@@ -84,7 +84,7 @@ async fn a_model_server_that_goes_on_after_the_closed_stream_changes_nothing() {
     instance.two_documents();
     let mut server = ModelServer::start(vec![Deaf("- The council", GOOD)]).await;
     let id = instance.job(ONE).await;
-    let worker = Running::start(Services { summarizer: server.summarizer(), ..instance.services() });
+    let worker = Running::start(Dependencies { summarizer: server.summarizer(), ..instance.dependencies() });
     server.holding().await;
     let cancelled = Instant::now();
     cancel(&instance, id).await;
@@ -117,7 +117,7 @@ async fn a_cancel_while_a_document_is_read_waits_for_its_end_and_says_so() {
         instance.document(&format!("2026-06-03-minutes-{n}.docx"), &document);
     }
     let id = instance.job(ONE).await;
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     instance.wait(id, "the list of documents", |record| record.job.step(StepKind::Collect).unwrap().total > 0).await;
     cancel(&instance, id).await;
     let record = instance.wait_for_end(id).await;
@@ -139,7 +139,7 @@ async fn cancel_at(script: Script) -> (Record, Server) {
     instance.two_documents();
     let server = Server::start(script);
     let id = instance.job(ONE).await;
-    let worker = Running::start(instance.services_with_smtp(server.port));
+    let worker = Running::start(instance.dependencies_with_smtp(server.port));
     server.reached().await;
     cancel(&instance, id).await;
     let record = instance.wait_for_end(id).await;
@@ -179,7 +179,7 @@ async fn cancel_at_the_dot(recipients: &[&str], before: usize, reply: &'static [
     scripts.push(Script::default());
     let server = Server::start_each(scripts);
     let id = instance.job(recipients).await;
-    let worker = Running::start(instance.services_with_smtp(server.port));
+    let worker = Running::start(instance.dependencies_with_smtp(server.port));
     server.reached().await;
     let record = cancel(&instance, id).await;
     assert_eq!((record.job.phase, headline(&record.job).as_str()), (Phase::Stopping, "Stopping…"));
@@ -227,8 +227,8 @@ async fn a_cancel_in_a_back_off_ends_at_once() {
     instance.two_documents();
     let server = Server::start(Script { rcpt: Say(b"451 4.3.0 later\r\n"), ..Script::default() });
     let id = instance.job(ONE).await;
-    let services = instance.services_with_smtp(server.port);
-    let worker = Running::start(Services { mail_pauses: LONG, ..services });
+    let dependencies = instance.dependencies_with_smtp(server.port);
+    let worker = Running::start(Dependencies { mail_pauses: LONG, ..dependencies });
     let tried = |record: &Record| record.job.effect(2).is_some_and(|email| email.outcome == Outcome::NotDone);
     instance.wait(id, "the first attempt", tried).await;
     let cancelled = Instant::now();
@@ -247,7 +247,7 @@ async fn a_cancel_while_nobody_works_is_final_at_once() {
     instance.two_documents();
     let id = instance.job(ONE).await;
     assert_eq!(cancel(&instance, id).await.job.phase, Phase::Cancelled);
-    let worker = Running::start(Services { mail_pauses: NO_PAUSES, ..instance.services() });
+    let worker = Running::start(Dependencies { mail_pauses: NO_PAUSES, ..instance.dependencies() });
     let other = instance.job(ONE).await;
     assert_eq!(instance.wait_for_end(other).await.job.phase, Phase::Finished);
     worker.stop().await;

@@ -22,13 +22,13 @@ async fn a_job_whose_worker_dies_while_stopping_ends_though_the_clock_is_set_bac
     instance.two_documents();
     let id = instance.job(ONE).await;
     let (dark, reached) = Dark::new(Outbox::open(instance.folder().join("outbox")).unwrap(), Stands::BeforeTheFile);
-    let worker = Running::start(instance.services_with(dark));
+    let worker = Running::start(instance.dependencies_with(dark));
     timeout(PATIENCE, reached.notified()).await.expect("the delivery begins");
     instance.store.cancel_job(id, "ada@example.org").await.unwrap();
     worker.kill().await;
     instance.clock.jump(TimeDelta::hours(-1));
     instance.clock.advance(LEASE + TimeDelta::seconds(1));
-    let second = Running::start(instance.services());
+    let second = Running::start(instance.dependencies());
     let record = instance.wait_for_end(id).await;
     second.stop().await;
     assert_eq!(record.job.phase, Phase::Cancelled);
@@ -41,10 +41,10 @@ async fn a_worker_that_lives_keeps_its_job_though_the_clock_is_set_forward() {
     let instance = Instance::new().await;
     instance.two_documents();
     let id = instance.job(ONE).await;
-    let worker = Running::start(instance.services_with_smtp(smtp.port));
+    let worker = Running::start(instance.dependencies_with_smtp(smtp.port));
     smtp.reached().await;
     instance.clock.jump(TimeDelta::days(1));
-    let other = Running::start(instance.services_with_smtp(smtp.port));
+    let other = Running::start(instance.dependencies_with_smtp(smtp.port));
     // What the other one does first of all.
     assert!(instance.recover().await.is_empty());
     smtp.release();
@@ -62,7 +62,7 @@ async fn a_held_e_mail_goes_out_when_its_time_has_passed_though_the_clock_is_set
         instance.two_documents();
         let spec = Spec { hold: Hold::Countdown(30), ..instance.spec(ONE) };
         let (id, _) = instance.store.create_job(instance.owner, RequestKey::new(), &spec).await.unwrap();
-        let worker = Running::start(instance.services());
+        let worker = Running::start(instance.dependencies());
         instance.wait(id, "the hold", |record| record.job.is_held()).await;
         instance.clock.jump(jump);
         instance.store.end_due_holds().await.unwrap();

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use contract::{EffectKind, MAX_CLAIMS, NotDone, Outcome, Phase, headline};
 use domain::id::JobId;
 use mail::outbox::Outbox;
-use server::worker::{Services, WorkerOptions};
+use server::worker::{Dependencies, WorkerOptions};
 use store::Record;
 use tokio::time::timeout;
 
@@ -38,10 +38,10 @@ enum Mail {
 }
 
 impl Mail {
-    fn services(&self, instance: &Instance) -> Services {
+    fn dependencies(&self, instance: &Instance) -> Dependencies {
         match self {
-            Self::Outbox => instance.services(),
-            Self::Smtp(server) => instance.services_with_smtp(server.port),
+            Self::Outbox => instance.dependencies(),
+            Self::Smtp(server) => instance.dependencies_with_smtp(server.port),
         }
     }
 
@@ -63,7 +63,7 @@ async fn interrupt(at: i64, how: Interruption, mail: &Mail) -> bool {
     let instance = Instance::new().await;
     instance.two_documents();
     let id = instance.job(TWO).await;
-    let worker = Running::start(mail.services(&instance));
+    let worker = Running::start(mail.dependencies(&instance));
     let reached = instance.wait(id, "the next commit", |record| record.row.version >= at).await;
     match how {
         Interruption::Kill => worker.kill().await,
@@ -75,7 +75,7 @@ async fn interrupt(at: i64, how: Interruption, mail: &Mail) -> bool {
         }
     }
     instance.clock.advance(LEASE + TimeDelta::seconds(1));
-    let second = Running::start(mail.services(&instance));
+    let second = Running::start(mail.dependencies(&instance));
     let record = instance.wait_for_end(id).await;
     second.stop().await;
 
@@ -121,7 +121,7 @@ async fn versions_of_a_whole_job(mail: &Mail) -> i64 {
     let instance = Instance::new().await;
     instance.two_documents();
     let id = instance.job(TWO).await;
-    let worker = Running::start(mail.services(&instance));
+    let worker = Running::start(mail.dependencies(&instance));
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     check_end(&instance, &record, mail, "uninterrupted").await;
@@ -161,9 +161,9 @@ async fn a_model_call_that_was_broken_off_is_made_again_by_the_next_worker() {
         let instance = Instance::new().await;
         instance.two_documents();
         let mut server = ModelServer::start(vec![Hold("- The council"), Answer(GOOD, "stop")]).await;
-        let services = Services { summarizer: server.summarizer(), ..instance.services() };
+        let dependencies = Dependencies { summarizer: server.summarizer(), ..instance.dependencies() };
         let id = instance.job(TWO).await;
-        let worker = Running::start(services.clone());
+        let worker = Running::start(dependencies.clone());
         server.holding().await;
         if how == Interruption::Kill {
             worker.kill().await;
@@ -172,7 +172,7 @@ async fn a_model_call_that_was_broken_off_is_made_again_by_the_next_worker() {
             worker.stop().await;
         }
         server.left().await;
-        let second = Running::start(services);
+        let second = Running::start(dependencies);
         let record = instance.wait_for_end(id).await;
         second.stop().await;
         assert_eq!(record.job.phase, Phase::Finished, "{how:?}: {:?}", record.job.failure);
@@ -190,12 +190,12 @@ async fn dies_in_the_dark(stands: Stands) -> (Instance, Record) {
     instance.two_documents();
     let id = instance.job(&["anna@example.org"]).await;
     let (dark, reached) = Dark::new(Outbox::open(instance.folder().join("outbox")).unwrap(), stands);
-    let worker = Running::start(instance.services_with(dark));
+    let worker = Running::start(instance.dependencies_with(dark));
     timeout(PATIENCE, reached.notified()).await.expect("the delivery begins");
     assert_eq!(instance.record(id).await.job.effect(2).unwrap().outcome, Outcome::InDoubt);
     worker.kill().await;
     instance.clock.advance(LEASE + TimeDelta::seconds(1));
-    let second = Running::start(instance.services());
+    let second = Running::start(instance.dependencies());
     let record = instance.wait_for_end(id).await;
     second.stop().await;
     assert_eq!(headline(&record.job), "Report saved; written to the outbox folder, no e-mail was sent");
@@ -223,12 +223,12 @@ async fn a_cancelled_job_whose_worker_died_is_reconciled_too() {
     instance.two_documents();
     let id = instance.job(TWO).await;
     let (dark, reached) = Dark::new(Outbox::open(instance.folder().join("outbox")).unwrap(), Stands::AfterTheFile);
-    let worker = Running::start(instance.services_with(dark));
+    let worker = Running::start(instance.dependencies_with(dark));
     timeout(PATIENCE, reached.notified()).await.expect("the delivery begins");
     instance.store.cancel_job(id, "ada@example.org").await.unwrap();
     worker.kill().await;
     instance.clock.advance(LEASE + TimeDelta::seconds(1));
-    let second = Running::start(instance.services());
+    let second = Running::start(instance.dependencies());
     let settled = |record: &Record| record.job.effect(2).is_some_and(|email| email.outcome == Outcome::Done);
     let record = instance.wait(id, "the proof", settled).await;
     second.stop().await;
@@ -245,7 +245,7 @@ async fn a_worker_that_was_killed_keeps_no_lease_alive() {
     let (dark, reached) = Dark::new(Outbox::open(instance.folder().join("outbox")).unwrap(), Stands::BeforeTheFile);
     // A sign of life comes with every third of it. The instance's clock stands still, so it never runs out by itself.
     let options = WorkerOptions { lease: TimeDelta::seconds(3), ..WorkerOptions::default() };
-    let worker = Running::start_with(instance.services_with(dark), options);
+    let worker = Running::start_with(instance.dependencies_with(dark), options);
     timeout(PATIENCE, reached.notified()).await.expect("the delivery begins");
     worker.kill().await;
     let before = instance.record(id).await.row.lease_expires_at;
@@ -265,10 +265,10 @@ async fn a_job_that_outlasts_its_lease_is_not_taken_over() {
     // it; in real time a sign of life has all of it to be written, whatever else the machine does.
     let lease = TimeDelta::seconds(6);
     let options = WorkerOptions { lease, ..WorkerOptions::default() };
-    let services = instance.services_with_smtp(server.port);
-    let slow = Running::start_with(services.clone(), options.clone());
+    let dependencies = instance.dependencies_with_smtp(server.port);
+    let slow = Running::start_with(dependencies.clone(), options.clone());
     server.reached().await;
-    let other = Running::start_with(services, options);
+    let other = Running::start_with(dependencies, options);
     for _ in 0..3 {
         instance.clock.advance(lease);
         assert_eq!(instance.recover().await, []);
@@ -297,7 +297,7 @@ async fn a_panic_in_a_step_ends_the_job_and_not_the_worker() {
     let id = instance.job(TWO).await;
     let clock = instance.clock.clone();
     let panics = Panics(move || clock.advance(LEASE + TimeDelta::seconds(1)));
-    let worker = Running::start(instance.services_with(panics));
+    let worker = Running::start(instance.dependencies_with(panics));
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!((record.job.phase, record.job.epoch), (Phase::Failed, MAX_CLAIMS));

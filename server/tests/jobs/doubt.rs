@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use contract::{NotDone, Outcome, Phase, headline};
 use domain::id::JobId;
-use server::worker::Services;
+use server::worker::Dependencies;
 use store::Record;
 
 use crate::support::{
@@ -32,7 +32,7 @@ fn email(record: &Record) -> (Outcome, Option<NotDone>, u32) {
 /// Lets the lease of whoever is gone run out, and another worker bring the job to its end.
 async fn taken_over(instance: &Instance, id: JobId, server: &Server) -> Record {
     instance.clock.advance(LEASE + TimeDelta::seconds(1));
-    let second = Running::start(instance.services_with_smtp(server.port));
+    let second = Running::start(instance.dependencies_with_smtp(server.port));
     let record = instance.wait_for_end(id).await;
     second.stop().await;
     record
@@ -45,7 +45,7 @@ async fn a_crash_between_the_final_dot_and_its_reply_leaves_it_unconfirmed() {
         instance.two_documents();
         let server = Server::start_each(vec![Script { dot: Hold(ACCEPTED), commit, ..Script::default() }, Script::default()]);
         let id = instance.job(ONE).await;
-        let worker = Running::start(instance.services_with_smtp(server.port));
+        let worker = Running::start(instance.dependencies_with_smtp(server.port));
         server.reached().await;
         worker.kill().await;
         let record = taken_over(&instance, id, &server).await;
@@ -63,7 +63,7 @@ async fn a_crash_after_the_intent_and_before_the_final_dot_leaves_it_unconfirmed
     instance.two_documents();
     let server = Server::start_each(vec![Script { body: Some((1, Freeze)), ..Script::default() }, Script::default()]);
     let id = instance.job(ONE).await;
-    let worker = Running::start(instance.services_with_smtp(server.port));
+    let worker = Running::start(instance.dependencies_with_smtp(server.port));
     server.reached().await;
     worker.kill().await;
     let record = taken_over(&instance, id, &server).await;
@@ -78,7 +78,7 @@ async fn a_worker_that_lost_its_lease_before_the_354_hands_nothing_over() {
     instance.two_documents();
     let server = Server::start_each(vec![Script { data: Hold(b"354 go on\r\n"), ..Script::default() }, Script::default()]);
     let id = instance.job(ONE).await;
-    let slow = Running::start(instance.services_with_smtp(server.port));
+    let slow = Running::start(instance.dependencies_with_smtp(server.port));
     server.reached().await;
     // The slow worker lives and may prolong its lease just before; then it is let run out again.
     while instance.recover().await.is_empty() {
@@ -108,7 +108,7 @@ async fn an_acceptance_that_the_database_could_not_take_is_unconfirmed_after_a_r
     raw.run(broken).await;
     let server = Server::start(Script::default());
     let id = instance.job(ONE).await;
-    let worker = Running::start(instance.services_with_smtp(server.port));
+    let worker = Running::start(instance.dependencies_with_smtp(server.port));
     let in_doubt = |record: &Record| email(record).0 == Outcome::InDoubt;
     instance.wait(id, "the point of no return", in_doubt).await;
     // The session is over once the worker has read the 250 and said QUIT.
@@ -133,17 +133,17 @@ async fn a_later_attempt_sends_the_bytes_of_the_first_whatever_has_changed_since
         Script::default(),
     ]);
     let id = instance.job(ONE).await;
-    let services = instance.services_with_smtp(server.port);
-    let patient = Services { mail_pauses: LONG, ..services.clone() };
+    let dependencies = instance.dependencies_with_smtp(server.port);
+    let patient = Dependencies { mail_pauses: LONG, ..dependencies.clone() };
     let first = Running::start(patient);
     instance.wait(id, "the first attempt", |record| email(record).0 == Outcome::NotDone).await;
     first.stop().await;
     let stored = instance.store.message(id, 2).await.unwrap().expect("it was rendered");
 
-    let moved = Services {
+    let moved = Dependencies {
         public_url: "http://elsewhere.test".into(),
         sender: "Somebody else <s@example.org>".parse().unwrap(),
-        ..services
+        ..dependencies
     };
     let second = Running::start(moved);
     let record = instance.wait_for_end(id).await;

@@ -1,8 +1,8 @@
 //! Whole jobs that nobody stops: what they leave behind, and the ways in which they can fail.
 
 use contract::{EffectKind, NotDone, Outcome, Phase, StepKind, StepState, headline};
-use domain::coverage::Outcome as Found;
-use server::worker::Services;
+use domain::coverage::DocumentOutcome as Found;
+use server::worker::Dependencies;
 use sha2::{Digest, Sha256};
 use summarize::{ModelSettings, Provider};
 
@@ -23,7 +23,7 @@ async fn a_job_ends_with_a_report_and_one_message_for_each_recipient() {
     instance.two_documents();
     instance.document("2026-05-30-earlier.md", "# Earlier\n\nThis is about May.\n");
     let id = instance.job(TWO).await;
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
 
@@ -69,7 +69,7 @@ async fn without_documents_a_job_fails_before_anything_is_written() {
     instance.document("2026-06-01-scan.pdf", "%PDF-1.7\nbroken");
     let server = ModelServer::start(vec![Answer(GOOD, "stop")]).await;
     let id = instance.job(TWO).await;
-    let worker = Running::start(Services { summarizer: server.summarizer(), ..instance.services() });
+    let worker = Running::start(Dependencies { summarizer: server.summarizer(), ..instance.dependencies() });
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
 
@@ -88,7 +88,7 @@ async fn a_source_that_has_gone_is_named() {
     let instance = Instance::new().await;
     let id = instance.job(TWO).await;
     std::fs::remove_dir(instance.folder().join("minutes")).unwrap();
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!(record.job.failure.unwrap().reason, "No documents for June 2026 in Minutes. Not usable: 1 unreadable.");
@@ -102,7 +102,7 @@ async fn with_model(reactions: Vec<crate::support::model_server::Reaction>) -> (
     instance.two_documents();
     let server = ModelServer::start(reactions).await;
     let id = instance.job(TWO).await;
-    let worker = Running::start(Services { summarizer: server.summarizer(), ..instance.services() });
+    let worker = Running::start(Dependencies { summarizer: server.summarizer(), ..instance.dependencies() });
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     (instance, record, server)
@@ -155,7 +155,7 @@ async fn a_model_that_cannot_be_set_up_fails_the_job_with_the_reason() {
     instance.two_documents();
     let id = instance.job(TWO).await;
     let summarizer = summarize::SummarizerChoice::Model(ModelSettings::new(Provider::Ollama, " "));
-    let worker = Running::start(Services { summarizer, ..instance.services() });
+    let worker = Running::start(Dependencies { summarizer, ..instance.dependencies() });
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!(record.job.failure.unwrap().reason, "No model is set. Name the model in the settings.");

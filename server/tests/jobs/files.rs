@@ -2,7 +2,7 @@
 
 use contract::{Phase, headline};
 use domain::id::{JobId, RequestKey};
-use server::worker::Services;
+use server::worker::Dependencies;
 use sha2::{Digest, Sha256};
 use store::NewUpload;
 use tokio::time::Duration;
@@ -45,7 +45,7 @@ async fn a_lost_file_is_listed_with_the_reason_and_the_others_are_read() {
     let (instance, s3, id) = ordered().await;
     let names: Vec<_> = s3.objects().into_keys().collect();
     s3.put(&names[0], b"something else", instance.store.clock().now());
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     let record = instance.wait_for_end(id).await;
     assert_eq!(record.job.phase, Phase::Finished, "{:?}", record.job);
     let mut reasons: Vec<_> = coverage(&instance, id).await.into_iter().map(|(_, ended)| ended).collect();
@@ -60,7 +60,7 @@ async fn a_job_without_any_file_left_fails_and_says_why() {
     for name in s3.objects().into_keys() {
         s3.remove(&name);
     }
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     let record = instance.wait_for_end(id).await;
     assert_eq!(record.job.phase, Phase::Failed);
     let reason = record.job.failure.unwrap().reason;
@@ -72,7 +72,7 @@ async fn a_job_without_any_file_left_fails_and_says_why() {
 async fn a_job_waits_for_a_file_store_and_does_not_make_half_a_report_without_it() {
     let (instance, s3, id) = ordered().await;
     s3.set(Mood::Say(403, "AccessDenied"));
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     let record = instance.wait_for_end(id).await;
     assert_eq!(record.job.phase, Phase::Failed);
     let reason = record.job.failure.unwrap().reason;
@@ -91,7 +91,7 @@ async fn a_cancel_lets_go_of_a_file_store_at_once() {
         let (instance, s3, id) = ordered().await;
         s3.set(mood);
         let before = s3.requests().len();
-        let worker = Running::start(Services { file_pauses: pauses, ..instance.services() });
+        let worker = Running::start(Dependencies { file_pauses: pauses, ..instance.dependencies() });
         if mood == Mood::Hang {
             s3.reached().await;
         } else {

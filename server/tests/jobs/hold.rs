@@ -17,7 +17,7 @@ async fn held(instance: &Instance, hold: Hold) -> (JobId, Running) {
     instance.two_documents();
     let spec = Spec { hold, ..instance.spec(ONE) };
     let (id, _) = instance.store.create_job(instance.owner, RequestKey::new(), &spec).await.unwrap();
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     let record = instance.wait(id, "the hold", |record| record.job.is_held()).await;
     assert_eq!(headline(&record.job), "Report saved; email not sent yet");
     assert!(record.row.report_id.is_some() && record.row.lease_owner.is_none());
@@ -80,7 +80,7 @@ async fn a_dead_worker_neither_ends_nor_prolongs_a_hold() {
     let until = instance.record(id).await.row.hold_until;
     worker.kill().await;
     assert_eq!(instance.recover().await, []);
-    let next = Running::start(instance.services());
+    let next = Running::start(instance.dependencies());
     instance.clock.advance(TimeDelta::seconds(10));
     assert_eq!(instance.record(id).await.row.hold_until, until);
     instance.clock.advance(TimeDelta::seconds(20));

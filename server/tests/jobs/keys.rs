@@ -3,8 +3,8 @@
 
 use chrono::TimeDelta;
 use contract::{NotDone, Outcome, headline};
-use server::worker::{Services, reconcile::due_looks};
-use store::{LookRecord, LookResult, Record};
+use server::worker::{Dependencies, reconcile::due_probes};
+use store::{ProbeRecord, ProbeResult, Record};
 
 use crate::support::{
     instance::{Instance, LEASE},
@@ -25,16 +25,16 @@ fn handed_over(api: &Api) -> usize {
 }
 
 /// A finished job whose only e-mail is unconfirmed, since the service's first answer was lost.
-async fn unconfirmed(api: &Api) -> (Instance, Services, Record) {
+async fn unconfirmed(api: &Api) -> (Instance, Dependencies, Record) {
     let instance = Instance::new().await;
     instance.two_documents();
     let id = instance.job(ONE).await;
-    let services = instance.services_with(api.channel());
-    let worker = Running::start(services.clone());
+    let dependencies = instance.dependencies_with(api.channel());
+    let worker = Running::start(dependencies.clone());
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!(headline(&record.job), "Report saved; email outcome unconfirmed");
-    (instance, services, record)
+    (instance, dependencies, record)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,28 +42,28 @@ async fn a_lost_answer_is_asked_for_again_and_no_second_message_is_made() {
     // With an API key that may only send, what was sent cannot be listed.
     let account = Account { keeps_message_ids: true, may_list: false };
     let api = Api::start_for(vec![Taken(Ending::Close)], account).await;
-    let (instance, services, record) = unconfirmed(&api).await;
+    let (instance, dependencies, record) = unconfirmed(&api).await;
     let id = record.row.id;
     instance.clock.advance(TOO_EARLY);
-    due_looks(&services).await;
-    assert_eq!(instance.store.looks(id, 2).await.unwrap(), []);
+    due_probes(&dependencies).await;
+    assert_eq!(instance.store.probes(id, 2).await.unwrap(), []);
     instance.clock.advance(TimeDelta::seconds(1));
-    due_looks(&services).await;
+    due_probes(&dependencies).await;
     let record = instance.record(id).await;
     assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
     assert_eq!((handed_over(&api), api.taken().len()), (2, 1));
-    let looks = instance.store.looks(id, 2).await.unwrap();
-    let results: Vec<_> = looks.iter().map(|look| look.end.clone().unwrap().1).collect();
-    assert_eq!(results, [LookResult::Failed, LookResult::Found]);
-    assert!(looks[1].end.as_ref().is_some_and(|(_, _, text)| text.contains(&api.taken()[0].id)), "{looks:?}");
+    let probes = instance.store.probes(id, 2).await.unwrap();
+    let results: Vec<_> = probes.iter().map(|look| look.end.clone().unwrap().1).collect();
+    assert_eq!(results, [ProbeResult::Failed, ProbeResult::Found]);
+    assert!(probes[1].end.as_ref().is_some_and(|(_, _, text)| text.contains(&api.taken()[0].id)), "{probes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_the_service_lists_is_not_handed_over_again() {
     let api = Api::start(vec![Taken(Ending::Close)]).await;
-    let (instance, services, record) = unconfirmed(&api).await;
+    let (instance, dependencies, record) = unconfirmed(&api).await;
     instance.clock.advance(TimeDelta::minutes(1));
-    due_looks(&services).await;
+    due_probes(&dependencies).await;
     let record = instance.record(record.row.id).await;
     assert_eq!((record.job.effect(2).unwrap().outcome, handed_over(&api), api.taken().len()), (Outcome::Done, 1, 1));
 }
@@ -71,10 +71,10 @@ async fn a_message_that_the_service_lists_is_not_handed_over_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_never_arrived_arrives_with_the_repetition() {
     let api = Api::start(vec![Dropped(Ending::Close)]).await;
-    let (instance, services, record) = unconfirmed(&api).await;
+    let (instance, dependencies, record) = unconfirmed(&api).await;
     assert_eq!(api.taken().len(), 0);
     instance.clock.advance(TimeDelta::minutes(1));
-    due_looks(&services).await;
+    due_probes(&dependencies).await;
     let record = instance.record(record.row.id).await;
     assert_eq!((record.job.effect(2).unwrap().outcome, api.taken().len()), (Outcome::Done, 1));
 }
@@ -82,10 +82,10 @@ async fn a_message_that_never_arrived_arrives_with_the_repetition() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_handed_over_again_once_the_key_may_be_forgotten() {
     let api = Api::start(vec![Dropped(Ending::Close)]).await;
-    let (instance, services, record) = unconfirmed(&api).await;
+    let (instance, dependencies, record) = unconfirmed(&api).await;
     let asked = handed_over(&api);
     instance.clock.advance(TimeDelta::hours(23));
-    due_looks(&services).await;
+    due_probes(&dependencies).await;
     assert_eq!(handed_over(&api), asked);
     assert_eq!(instance.record(record.row.id).await.job.effect(2).unwrap().outcome, Outcome::Unconfirmed);
 }
@@ -93,11 +93,11 @@ async fn nothing_is_handed_over_again_once_the_key_may_be_forgotten() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_set_back_makes_no_key_younger() {
     let api = Api::start(vec![Dropped(Ending::Close)]).await;
-    let (instance, services, record) = unconfirmed(&api).await;
+    let (instance, dependencies, record) = unconfirmed(&api).await;
     let asked = handed_over(&api);
     instance.clock.advance(TimeDelta::hours(26));
     instance.clock.jump(TimeDelta::hours(-6));
-    due_looks(&services).await;
+    due_probes(&dependencies).await;
     assert_eq!(handed_over(&api), asked);
     assert_eq!(instance.record(record.row.id).await.job.effect(2).unwrap().outcome, Outcome::Unconfirmed);
 }
@@ -106,16 +106,16 @@ async fn a_clock_that_is_set_back_makes_no_key_younger() {
 async fn a_refusal_of_the_repetition_settles_nothing() {
     let refusal = r#"{"statusCode":403,"name":"forbidden","message":"the account is closed"}"#;
     let api = Api::start(vec![Dropped(Ending::Close), Dropped(Ending::Say(403, refusal))]).await;
-    let (instance, services, record) = unconfirmed(&api).await;
+    let (instance, dependencies, record) = unconfirmed(&api).await;
     instance.clock.advance(TimeDelta::minutes(1));
-    due_looks(&services).await;
+    due_probes(&dependencies).await;
     let email = instance.record(record.row.id).await.job.effect(2).unwrap().clone();
     assert_eq!((email.outcome, email.not_done), (Outcome::Unconfirmed, None::<NotDone>));
-    let looks = instance.store.looks(record.row.id, 2).await.unwrap();
-    let refused = |look: &LookRecord| {
-        look.end.as_ref().is_some_and(|(_, result, text)| *result == LookResult::Nothing && text.contains("forbidden"))
+    let probes = instance.store.probes(record.row.id, 2).await.unwrap();
+    let refused = |look: &ProbeRecord| {
+        look.end.as_ref().is_some_and(|(_, result, text)| *result == ProbeResult::Nothing && text.contains("forbidden"))
     };
-    assert!(looks.iter().any(refused), "{looks:?}");
+    assert!(probes.iter().any(refused), "{probes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,8 +124,8 @@ async fn a_job_that_was_cancelled_hands_nothing_over_again() {
     let instance = Instance::new().await;
     instance.two_documents();
     let id = instance.job(ONE).await;
-    let services = instance.services_with(api.channel());
-    let worker = Running::start(services.clone());
+    let dependencies = instance.dependencies_with(api.channel());
+    let worker = Running::start(dependencies.clone());
     instance.wait(id, "the message", |record| record.job.effect(2).is_some_and(|e| e.outcome == Outcome::InDoubt)).await;
     instance.store.cancel_job(id, "ada@example.org").await.unwrap();
     worker.kill().await;
@@ -134,6 +134,6 @@ async fn a_job_that_was_cancelled_hands_nothing_over_again() {
     assert_eq!(headline(&instance.record(id).await.job), "Cancelled. Report saved; email outcome unconfirmed");
     let asked = handed_over(&api);
     instance.clock.advance(TimeDelta::minutes(1));
-    due_looks(&services).await;
+    due_probes(&dependencies).await;
     assert_eq!((handed_over(&api), api.taken().len()), (asked, 0));
 }

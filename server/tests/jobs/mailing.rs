@@ -3,7 +3,7 @@
 use contract::{NotDone, Outcome, Phase, headline};
 use domain::id::JobId;
 use mail::channel::{Channel, Outgoing, Reconciled};
-use server::worker::Services;
+use server::worker::Dependencies;
 use store::Record;
 use uuid::Uuid;
 
@@ -27,7 +27,7 @@ const TWO: &[&str] = &["anna@example.org", "bert@example.org"];
 async fn run(instance: &Instance, server: &Server, recipients: &[&str]) -> (JobId, Record) {
     instance.two_documents();
     let id = instance.job(recipients).await;
-    let worker = Running::start(instance.services_with_smtp(server.port));
+    let worker = Running::start(instance.dependencies_with_smtp(server.port));
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     server.finished().await;
@@ -63,7 +63,7 @@ async fn two_workers_on_one_database_send_each_message_once() {
     for _ in 0..2 {
         // With its own handle of the database, as a process has it.
         let store = instance.another_store().await;
-        workers.push(Running::start(Services { store, ..instance.services_with_smtp(server.port) }));
+        workers.push(Running::start(Dependencies { store, ..instance.dependencies_with_smtp(server.port) }));
     }
     for id in jobs {
         let job = instance.wait_for_end(id).await.job;
@@ -87,7 +87,7 @@ async fn without_an_answer_after_the_dot_a_message_is_never_sent_again() {
 
     // Another worker, and another job so that it has surely looked around.
     let other = instance.job(ONE).await;
-    let worker = Running::start(instance.services_with_smtp(server.port));
+    let worker = Running::start(instance.dependencies_with_smtp(server.port));
     instance.wait_for_end(other).await;
     worker.stop().await;
     assert_eq!(instance.record(id).await.job, record.job);
@@ -136,7 +136,7 @@ async fn a_shutdown_waits_for_the_answer_to_a_message_that_was_handed_over() {
     instance.two_documents();
     let server = Server::start(Script { dot: Hold(b"250 2.0.0 queued\r\n"), ..Script::default() });
     let id = instance.job(ONE).await;
-    let worker = Running::start(instance.services_with_smtp(server.port));
+    let worker = Running::start(instance.dependencies_with_smtp(server.port));
     server.reached().await;
     worker.ask_to_stop();
     server.release();
@@ -145,7 +145,7 @@ async fn a_shutdown_waits_for_the_answer_to_a_message_that_was_handed_over() {
     assert_eq!(record.job.effect(2).unwrap().outcome, Outcome::Done);
     assert_eq!((record.job.leased, server.commits()), (false, 1));
 
-    let worker = Running::start(instance.services_with_smtp(server.port));
+    let worker = Running::start(instance.dependencies_with_smtp(server.port));
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
@@ -158,14 +158,14 @@ async fn a_shutdown_that_does_not_wait_longer_leaves_it_unconfirmed() {
     instance.two_documents();
     let server = Server::start_each(vec![Script { dot: Hold(b"250 ok\r\n"), ..Script::default() }, Script::default()]);
     let id = instance.job(TWO).await;
-    let worker = Running::start_with_grace(instance.services_with_smtp(server.port), std::time::Duration::ZERO);
+    let worker = Running::start_with_grace(instance.dependencies_with_smtp(server.port), std::time::Duration::ZERO);
     server.reached().await;
     worker.stop().await;
     let record = instance.record(id).await;
     assert_eq!(record.job.effect(2).unwrap().outcome, Outcome::Unconfirmed);
     assert_eq!((record.job.phase, record.job.leased), (Phase::Running, false));
 
-    let worker = Running::start(instance.services_with_smtp(server.port));
+    let worker = Running::start(instance.dependencies_with_smtp(server.port));
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     server.finished().await;
@@ -180,7 +180,7 @@ async fn over_http_an_acceptance_has_an_id_and_a_refusal_its_name() {
     let api = Api::start(vec![Dropped(Ending::Say(422, refusal))]).await;
     instance.two_documents();
     let id = instance.job(TWO).await;
-    let worker = Running::start(instance.services_with(api.channel()));
+    let worker = Running::start(instance.dependencies_with(api.channel()));
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!(headline(&record.job), "Report saved; email refused for 1 of 2");
@@ -199,7 +199,7 @@ async fn the_stored_message_carries_its_key_so_a_lost_answer_can_be_asked_for_ag
     let api = Api::start(vec![Taken(Ending::Close)]).await;
     instance.two_documents();
     let id = instance.job(ONE).await;
-    let worker = Running::start(instance.services_with(api.channel()));
+    let worker = Running::start(instance.dependencies_with(api.channel()));
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!(headline(&record.job), "Report saved; email outcome unconfirmed");

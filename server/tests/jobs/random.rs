@@ -18,7 +18,7 @@ use domain::{
     spec::Spec,
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use server::worker::{Services, WorkerOptions};
+use server::worker::{Dependencies, WorkerOptions};
 use store::{Record, StoreError};
 use tokio::{
     task::JoinHandle,
@@ -59,13 +59,13 @@ struct Process {
 impl Process {
     async fn start(instance: &Instance, chaos: &Chaos) -> Self {
         let store = instance.another_store().await;
-        let services = Services { store: store.clone(), ..instance.services_with(chaos.clone()) };
+        let dependencies = Dependencies { store: store.clone(), ..instance.dependencies_with(chaos.clone()) };
         let options =
             WorkerOptions { concurrency: 16, per_person: None, lease: LEASE, grace: PATIENCE, silence: SILENCE, only: None };
         let relay = tokio::spawn(async move {
             store.relay_foreign_changes(CancellationToken::new()).await;
         });
-        Self { worker: Running::start_with(services, options), relay }
+        Self { worker: Running::start_with(dependencies, options), relay }
     }
 
     async fn kill(self) {
@@ -388,10 +388,10 @@ fn check_cancel(pressed: &Pressed, record: &Record, context: &str) {
 /// Reads along and never sees the past again.
 async fn watch(instance: Arc<Instance>, stop: CancellationToken) -> usize {
     let mut seen: HashMap<JobId, Record> = HashMap::new();
-    let mut looks = 0;
+    let mut probes = 0;
     while !stop.is_cancelled() {
         for record in instance.store.jobs(None, None, None, 10).await.unwrap() {
-            looks += 1;
+            probes += 1;
             let id = record.row.id;
             if let Some(earlier) = seen.get(&id) {
                 assert!(earlier.row.version <= record.row.version, "a version never shrinks");
@@ -406,10 +406,10 @@ async fn watch(instance: Arc<Instance>, stop: CancellationToken) -> usize {
         }
         sleep(Duration::from_millis(100)).await;
     }
-    looks
+    probes
 }
 
-fn print(run: &Run, records: &[Record], seed: u64, looks: usize, took: Duration) {
+fn print(run: &Run, records: &[Record], seed: u64, probes: usize, took: Duration) {
     let mut rows: Vec<(String, usize)> = vec![("jobs".into(), records.len())];
     for phase in [Phase::Finished, Phase::Cancelled, Phase::Failed] {
         rows.push((format!("  {}", phase.name()), records.iter().filter(|record| record.job.phase == phase).count()));
@@ -428,7 +428,7 @@ fn print(run: &Run, records: &[Record], seed: u64, looks: usize, took: Duration)
     rows.push(("messages that the channel has accepted".into(), usize::try_from(accepted).unwrap()));
     rows.push(("answers that never came".into(), faults));
     rows.extend(run.counts.iter().map(|(what, count)| ((*what).to_owned(), *count)));
-    rows.push(("records read along".into(), looks));
+    rows.push(("records read along".into(), probes));
     let mut out = std::io::stdout().lock();
     writeln!(out, "\nRandomized run on {} with RECOUNT_SEED={seed}, {:.0} s", engine(), took.as_secs_f64()).unwrap();
     for (what, count) in rows {
@@ -448,8 +448,8 @@ async fn thousands_of_jobs_under_random_faults_keep_every_invariant() {
     run.trouble().await;
     run.calm().await;
     stop.cancel();
-    let looks = watching.await.unwrap();
+    let probes = watching.await.unwrap();
     let records = run.check().await;
     run.check_copy().await;
-    print(&run, &records, seed, looks, started.elapsed());
+    print(&run, &records, seed, probes, started.elapsed());
 }

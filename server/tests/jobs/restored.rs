@@ -10,8 +10,8 @@ use domain::{
     spec::{Spec, Task},
 };
 use mail::outbox::Outbox;
-use server::worker::{Services, WorkerOptions, reconcile::due_looks};
-use store::LookResult;
+use server::worker::{Dependencies, WorkerOptions, reconcile::due_probes};
+use store::ProbeResult;
 
 use crate::support::{
     channels::{Dark, Stands},
@@ -29,10 +29,10 @@ const ONE: &[&str] = &["anna@example.org"];
 
 /// Lets a worker work on the copy until a new job has ended, which comes after all that it could take before. Every time at
 /// which something old could be due has come.
-async fn work(copy: &Instance, services: Services) {
+async fn work(copy: &Instance, dependencies: Dependencies) {
     copy.clock.advance(TimeDelta::days(1));
     copy.two_documents();
-    let worker = Running::start(services);
+    let worker = Running::start(dependencies);
     let new = copy.job(&["new@example.org"]).await;
     let record = copy.wait_for_end(new).await;
     worker.stop().await;
@@ -71,13 +71,13 @@ async fn nothing_old_goes_on_by_itself_and_everything_by_a_word_and_once() {
         held.push(original.store.create_job(original.owner, RequestKey::new(), &spec).await.unwrap().0);
     }
     let only = WorkerOptions { lease: LEASE, only: Some(held[0]), ..WorkerOptions::default() };
-    let worker = Running::start_with(original.services(), only);
+    let worker = Running::start_with(original.dependencies(), only);
     original.wait(held[0], "the hold", |record| record.job.is_held()).await;
     worker.stop().await;
     let queued = held[1];
 
     let copy = original.restored().await;
-    work(&copy, copy.services()).await;
+    work(&copy, copy.dependencies()).await;
     assert_eq!(sent(&copy), Vec::<String>::new());
     let all = [running, mailing, second, held[0], queued];
     for id in all {
@@ -85,7 +85,7 @@ async fn nothing_old_goes_on_by_itself_and_everything_by_a_word_and_once() {
         assert!(copy.record(id).await.row.set_aside_at.is_some());
     }
 
-    let worker = Running::start(copy.services());
+    let worker = Running::start(copy.dependencies());
     for id in all {
         go_on(&copy, id).await;
         go_on(&copy, id).await;
@@ -109,7 +109,7 @@ async fn an_e_mail_in_doubt_is_not_sent_again_even_by_a_word() {
     let outbox = original.folder().join("outbox");
     let (dark, reached) = Dark::new(Outbox::open(&outbox).unwrap(), Stands::BeforeTheFile);
     let id = original.job(ONE).await;
-    let worker = Running::start(original.services_with(dark));
+    let worker = Running::start(original.dependencies_with(dark));
     reached.notified().await;
     let copy = original.restored().await;
     // With the attempt's temporary file: where the outbox is the only one, that proves that the message was not sent.
@@ -122,9 +122,9 @@ async fn an_e_mail_in_doubt_is_not_sent_again_even_by_a_word() {
     worker.kill().await;
     assert_eq!(copy.record(id).await.job.effect(2).unwrap().outcome, Outcome::Unconfirmed);
 
-    work(&copy, copy.services()).await;
+    work(&copy, copy.dependencies()).await;
     assert_eq!(copy.record(id).await.job.effect(2).unwrap().outcome, Outcome::Unconfirmed);
-    let worker = Running::start(copy.services());
+    let worker = Running::start(copy.dependencies());
     go_on(&copy, id).await;
     let record = copy.wait_for_end(id).await;
     worker.stop().await;
@@ -135,7 +135,7 @@ async fn an_e_mail_in_doubt_is_not_sent_again_even_by_a_word() {
 
     // In the original it is proof, and the message goes out.
     original.clock.advance(LEASE + TimeDelta::seconds(1));
-    let worker = Running::start(original.services());
+    let worker = Running::start(original.dependencies());
     let record = original.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!(headline(&record.job), "Report saved; written to the outbox folder, no e-mail was sent");
@@ -147,39 +147,39 @@ fn handed_over(api: &Api) -> usize {
 }
 
 /// An ended job in a restored copy, whose only e-mail was unconfirmed before the backup; the service is the same.
-async fn unconfirmed(api: &Api) -> (Instance, Services, JobId) {
+async fn unconfirmed(api: &Api) -> (Instance, Dependencies, JobId) {
     let original = Instance::new().await;
     original.two_documents();
     let id = original.job(ONE).await;
-    let worker = Running::start(original.services_with(api.channel()));
+    let worker = Running::start(original.dependencies_with(api.channel()));
     original.wait_for_end(id).await;
     worker.stop().await;
     let copy = original.restored().await;
-    let services = copy.services_with(api.channel());
+    let dependencies = copy.dependencies_with(api.channel());
     copy.clock.advance(TimeDelta::minutes(1));
-    due_looks(&services).await;
-    (copy, services, id)
+    due_probes(&dependencies).await;
+    (copy, dependencies, id)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_message_is_not_handed_over_again_under_its_key() {
     let account = Account { keeps_message_ids: true, may_list: false };
     let api = Api::start_for(vec![Dropped(Ending::Close), Dropped(Ending::Close)], account).await;
-    let (copy, services, id) = unconfirmed(&api).await;
+    let (copy, dependencies, id) = unconfirmed(&api).await;
     assert_eq!((handed_over(&api), api.taken().len()), (1, 0));
-    let results: Vec<_> = copy.store.looks(id, 2).await.unwrap().into_iter().map(|look| look.end.unwrap().1).collect();
-    assert_eq!(results, [LookResult::Failed], "it was looked for");
+    let results: Vec<_> = copy.store.probes(id, 2).await.unwrap().into_iter().map(|look| look.end.unwrap().1).collect();
+    assert_eq!(results, [ProbeResult::Failed], "it was looked for");
     assert_eq!(copy.record(id).await.job.effect(2).unwrap().outcome, Outcome::Unconfirmed);
 
     // What the copy itself has begun is its own.
     copy.two_documents();
     let new = copy.job(ONE).await;
-    let worker = Running::start(services.clone());
+    let worker = Running::start(dependencies.clone());
     copy.wait_for_end(new).await;
     worker.stop().await;
     assert_eq!(copy.record(new).await.job.effect(2).unwrap().outcome, Outcome::Unconfirmed);
     copy.clock.advance(TimeDelta::minutes(1));
-    due_looks(&services).await;
+    due_probes(&dependencies).await;
     assert_eq!(copy.record(new).await.job.effect(2).unwrap().outcome, Outcome::Done);
     assert_eq!((handed_over(&api), api.taken().len()), (3, 1));
 }

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use contract::{Effect, EffectKind, NotDone, Outcome, Phase, headline};
 use domain::id::JobId;
 use mail::outbox::Outbox;
-use server::worker::{Services, WorkerOptions};
+use server::worker::{Dependencies, WorkerOptions};
 use store::Record;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -51,7 +51,7 @@ async fn stuck(instance: &Instance, options: WorkerOptions) -> (JobId, Running, 
     instance.two_documents();
     let id = instance.job(ONE).await;
     let spins = Spins::new(Outbox::open(instance.folder().join("outbox")).expect("an outbox"));
-    let worker = Running::start_with(instance.services_with(spins.clone()), options);
+    let worker = Running::start_with(instance.dependencies_with(spins.clone()), options);
     timeout(PATIENCE, spins.reached.notified()).await.expect("the delivery begins");
     (id, worker, spins)
 }
@@ -62,7 +62,7 @@ async fn work_that_never_gives_way_is_let_go_and_another_worker_finishes_the_job
     let options = WorkerOptions { silence: Duration::from_millis(100), ..options() };
     let (id, worker, spins) = stuck(&instance, options).await;
     let release = spins.release();
-    let other = Running::start(instance.services());
+    let other = Running::start(instance.dependencies());
     let record = wait_in_time(&instance, id, |record| record.job.phase.is_final()).await;
     assert_eq!((record.job.epoch > 1, headline(&record.job).as_str()), (true, WRITTEN));
     assert_eq!(instance.messages().len(), 1);
@@ -94,7 +94,7 @@ async fn a_shutdown_ends_beside_work_that_never_gives_way() {
     let release = spins.release();
     worker.stop().await;
     assert_eq!(instance.record(id).await.job.phase, Phase::Running, "its lease has to expire");
-    let other = Running::start(instance.services());
+    let other = Running::start(instance.dependencies());
     let record = wait_in_time(&instance, id, |record| record.job.phase.is_final()).await;
     assert_eq!(headline(&record.job), WRITTEN);
     drop(release);
@@ -106,7 +106,7 @@ async fn a_model_that_floods_is_cancelled_and_what_came_is_said() {
     let instance = Instance::new().await;
     instance.two_documents();
     let mut server = ModelServer::start(vec![Flood(200, THINKING)]).await;
-    let worker = Running::start(Services { summarizer: server.summarizer(), ..instance.services() });
+    let worker = Running::start(Dependencies { summarizer: server.summarizer(), ..instance.dependencies() });
     let id = instance.job(ONE).await;
     server.holding().await;
     instance.store.cancel_job(id, "ada@example.org").await.unwrap();
@@ -124,7 +124,7 @@ async fn a_line_without_an_end_fails_the_job_with_what_came() {
     let instance = Instance::new().await;
     instance.two_documents();
     let server = ModelServer::start(vec![Flood(200, ENDLESS_LINE)]).await;
-    let worker = Running::start(Services { summarizer: server.summarizer(), ..instance.services() });
+    let worker = Running::start(Dependencies { summarizer: server.summarizer(), ..instance.dependencies() });
     let id = instance.job(ONE).await;
     let record = instance.wait_for_end(id).await;
     worker.stop().await;

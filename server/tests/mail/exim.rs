@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use mail::{
-    channel::{Channel, Delivery, Outgoing, Phase, Retry, Stop},
+    channel::{Channel, Delivery, DeliveryPhase, Outgoing, Retry, Stop},
     smtp::{Smtp, SmtpSettings},
 };
 use uuid::Uuid;
@@ -64,10 +64,10 @@ async fn a_real_server_and_recount_tell_the_same_story() {
     };
 
     for (to, phase, code, retry) in [
-        ("nobody", Phase::RcptTo, "550 ", Retry::NeedsPerson),
-        ("later", Phase::RcptTo, "451 ", Retry::Later),
-        ("softdot", Phase::FinalDot, "451 ", Retry::Later),
-        ("harddot", Phase::FinalDot, "550 ", Retry::NeedsPerson),
+        ("nobody", DeliveryPhase::RcptTo, "550 ", Retry::NeedsPerson),
+        ("later", DeliveryPhase::RcptTo, "451 ", Retry::Later),
+        ("softdot", DeliveryPhase::FinalDot, "451 ", Retry::Later),
+        ("harddot", DeliveryPhase::FinalDot, "550 ", Retry::NeedsPerson),
     ] {
         let (message, delivery) = deliver(&exim, to, |_| {}).await;
         let Delivery::NotAccepted { phase: at, evidence, retry: who } = delivery else {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use mail::{
-    look::{Archive, Finding, Look, MailboxSettings, Wanted},
+    probe::{Archive, Finding, MailboxSettings, Probe, Wanted},
     smtp::Security,
 };
 use secrecy::SecretString;

@@ -1,10 +1,10 @@
-//! Looks at what real servers keep: exim takes and delivers the messages, Dovecot serves the mailboxes.
+//! Probes at what real servers keep: exim takes and delivers the messages, Dovecot serves the mailboxes.
 
 use std::{fs, time::Duration};
 
 use mail::{
     channel::{Channel, Delivery, Outgoing, Stop},
-    look::{Archive, Bounces, Finding, LogFile, LogFormat, LogSettings, Look, MailboxSettings, Wanted},
+    probe::{Archive, Bounces, Finding, LogFile, LogFormat, LogSettings, MailboxSettings, Probe, Wanted},
     smtp::{Security, Smtp, SmtpSettings},
 };
 use secrecy::SecretString;
@@ -82,7 +82,7 @@ impl Peers {
         LogFile::new(&LogSettings { path: self.exim.log_path(), format: LogFormat::Exim }).expect("settings")
     }
 
-    fn looks(&self) -> [Box<dyn Look>; 3] {
+    fn probes(&self) -> [Box<dyn Probe>; 3] {
         [Box::new(self.archive(Security::Plain)), Box::new(self.bounces(Security::Plain)), Box::new(self.log())]
     }
 
@@ -107,8 +107,8 @@ impl Peers {
     }
 }
 
-/// Looks until the proof is there: what exim delivers arrives a moment after its answer.
-async fn proof(look: &dyn Look, wanted: &Wanted, peers: &Peers) -> String {
+/// Probes until the proof is there: what exim delivers arrives a moment after its answer.
+async fn proof(look: &dyn Probe, wanted: &Wanted, peers: &Peers) -> String {
     let until_found = async {
         loop {
             match look.look(wanted).await {
@@ -163,7 +163,7 @@ async fn an_accepted_message_is_found_in_all_three_places() {
     let longer = id.replace("@example.org>", "@example.org.uk>");
     let shorter = format!("<{}", &id[9..]);
     for other in [longer, shorter] {
-        for look in peers.looks() {
+        for look in peers.probes() {
             let finding = look.look(&changed(&wanted, &other, Uuid::new_v4())).await;
             assert!(matches!(finding, Finding::Nothing { .. }), "{}: {finding:?}", look.name());
         }
@@ -214,7 +214,7 @@ async fn a_message_that_the_server_threw_away_is_found_nowhere() {
     timeout(PATIENCE, dropped).await.unwrap_or_else(|_| panic!("{}", peers.exim.log()));
     // Another message through the same server, so that the mailboxes are not empty
     let (found, _) = peers.send("anna", true, |_| {}).await;
-    for look in peers.looks() {
+    for look in peers.probes() {
         proof(look.as_ref(), &found, &peers).await;
         for wanted in [&refused, &lost] {
             let finding = look.look(wanted).await;

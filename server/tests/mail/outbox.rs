@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use async_trait::async_trait;
 use mail::{
-    channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Reconciled, Refused, Retry, Stop},
+    channel::{Cause, Channel, Delivery, DeliveryPhase, Journal, Outgoing, Reconciled, Refused, Retry, Stop},
     outbox::Outbox,
 };
 use tempfile::TempDir;
@@ -93,7 +93,10 @@ async fn other_bytes_under_the_same_id_are_refused_and_change_nothing() {
     deliver(&outbox, &message).await;
     let other = next_attempt(&message_with("other"));
     let refused = deliver(&outbox, &other).await;
-    assert!(matches!(&refused, Delivery::NotAccepted { phase: Phase::Store, retry: Retry::NeedsPerson, .. }), "{refused:?}");
+    assert!(
+        matches!(&refused, Delivery::NotAccepted { phase: DeliveryPhase::Store, retry: Retry::NeedsPerson, .. }),
+        "{refused:?}"
+    );
     assert_eq!(fs::read(outbox.folder().join(FILE)).expect("file"), *message.bytes);
     assert!(matches!(outbox.reconcile(&other).await, Reconciled::NotAccepted { .. }));
     assert!(matches!(outbox.reconcile(&message).await, Reconciled::Accepted { .. }));
@@ -106,21 +109,21 @@ async fn stops_and_refusals_leave_no_message() {
     let stop = Stop::default();
     stop.cancel.cancel();
     let record = Record::allowing();
-    let (phase, cause) = (Phase::Prepare, Cause::Cancelled);
+    let (phase, cause) = (DeliveryPhase::Prepare, Cause::Cancelled);
     assert_eq!(outbox.deliver(&message, &record, &stop).await, Delivery::BrokenOff { phase, cause });
     assert_eq!(record.asked(), 0);
     assert!(files(outbox.folder()).is_empty());
 
     let stop = Stop::default();
     let record = Record::allowing_and_cancelling(stop.cancel.clone());
-    let (phase, cause) = (Phase::Journal, Cause::Cancelled);
+    let (phase, cause) = (DeliveryPhase::Journal, Cause::Cancelled);
     assert_eq!(outbox.deliver(&message, &record, &stop).await, Delivery::BrokenOff { phase, cause });
     // in_doubt was committed; should the worker die now, this settles it
     assert!(matches!(outbox.reconcile(&message).await, Reconciled::NotAccepted { .. }));
 
     let second = next_attempt(&message);
     let record = Record::refusing(Refused::LeaseLost);
-    let (phase, cause) = (Phase::Journal, Cause::Refused(Refused::LeaseLost));
+    let (phase, cause) = (DeliveryPhase::Journal, Cause::Refused(Refused::LeaseLost));
     let delivery = outbox.deliver(&second, &record, &Stop::default()).await;
     assert_eq!(delivery, Delivery::BrokenOff { phase, cause });
     assert!(files(outbox.folder()).iter().all(|name| name.starts_with('.') && name.contains(".void")));
@@ -162,7 +165,7 @@ async fn a_late_worker_cannot_link_after_it_was_settled() {
     assert!(matches!(outbox.reconcile(&message).await, Reconciled::NotAccepted { .. }));
     gate.go_on.notify_one();
     let late = late.await;
-    assert!(matches!(late, Delivery::NotAccepted { phase: Phase::Store, .. }), "{late:?}");
+    assert!(matches!(late, Delivery::NotAccepted { phase: DeliveryPhase::Store, .. }), "{late:?}");
     assert!(!outbox.folder().join(FILE).exists());
 }
 
@@ -208,9 +211,12 @@ async fn a_folder_that_went_away_and_a_changed_message_are_said() {
     let mut changed = message();
     changed.sha256[0] ^= 1;
     let delivery = deliver(&outbox, &changed).await;
-    assert!(matches!(delivery, Delivery::NotAccepted { phase: Phase::Prepare, .. }), "{delivery:?}");
+    assert!(matches!(delivery, Delivery::NotAccepted { phase: DeliveryPhase::Prepare, .. }), "{delivery:?}");
     drop(guard);
     let delivery = deliver(&outbox, &message()).await;
-    assert!(matches!(delivery, Delivery::NotAccepted { phase: Phase::Store, retry: Retry::NeedsPerson, .. }), "{delivery:?}");
+    assert!(
+        matches!(delivery, Delivery::NotAccepted { phase: DeliveryPhase::Store, retry: Retry::NeedsPerson, .. }),
+        "{delivery:?}"
+    );
     assert!(matches!(outbox.reconcile(&message()).await, Reconciled::NotKnown { .. }));
 }

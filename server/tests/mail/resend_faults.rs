@@ -10,7 +10,7 @@ use std::{
 };
 
 use mail::{
-    channel::{Channel, Delivery, Phase, Reconciled, Retry, Stop},
+    channel::{Channel, Delivery, DeliveryPhase, Reconciled, Retry, Stop},
     resend::Resend,
 };
 use tokio::{
@@ -31,7 +31,7 @@ use crate::support::{
 /// What a case must come to.
 enum Expected {
     Accepted,
-    NotAccepted(Phase, Retry),
+    NotAccepted(DeliveryPhase, Retry),
     Unconfirmed,
 }
 use Expected::{Accepted, NotAccepted, Unconfirmed};
@@ -94,16 +94,21 @@ fn refusals() -> Vec<Case> {
     let mut cases: Vec<Case> = (400..500)
         .map(|status| {
             let expected = match status {
-                401 => NotAccepted(Phase::Auth, Retry::NeedsPerson),
-                400 | 403 | 404 | 405 | 413 | 422 | 451 => NotAccepted(Phase::Answer, Retry::NeedsPerson),
-                429 => NotAccepted(Phase::Answer, Retry::Later),
+                401 => NotAccepted(DeliveryPhase::Auth, Retry::NeedsPerson),
+                400 | 403 | 404 | 405 | 413 | 422 | 451 => NotAccepted(DeliveryPhase::Answer, Retry::NeedsPerson),
+                429 => NotAccepted(DeliveryPhase::Answer, Retry::Later),
                 _ => Unconfirmed,
             };
             case(status.to_string(), expected, 0, Dropped(Say(status, "")))
         })
         .collect();
     cases.extend([
-        case("403 invalid_api_key", NotAccepted(Phase::Auth, Retry::NeedsPerson), 0, Dropped(Say(403, named("invalid_api_key")))),
+        case(
+            "403 invalid_api_key",
+            NotAccepted(DeliveryPhase::Auth, Retry::NeedsPerson),
+            0,
+            Dropped(Say(403, named("invalid_api_key"))),
+        ),
         case("409 invalid_idempotent_request", Unconfirmed, 0, Dropped(Say(409, named("invalid_idempotent_request")))),
         case("409 concurrent_idempotent_requests", Unconfirmed, 0, Dropped(Say(409, named("concurrent_idempotent_requests")))),
         case("taken: 408", Unconfirmed, 1, Taken(Say(408, ""))),
@@ -209,7 +214,7 @@ fn the_outcome_is_never_better_or_worse_than_the_proof() {
     for (name, delivery, asked) in without_a_connection() {
         let _ = writeln!(table, "{name:<42} {:<6} {:<13} {:<13} 0", 0, "not accepted", "–");
         let who = if name.contains("no TLS") { Retry::NeedsPerson } else { Retry::Later };
-        if !matches(&NotAccepted(Phase::Connect, who), &delivery) || asked != 0 {
+        if !matches(&NotAccepted(DeliveryPhase::Connect, who), &delivery) || asked != 0 {
             wrong.push(format!("{name}: {delivery:?}, in doubt {asked} times"));
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta};
 use mail::{
-    channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Reconciled, Refused, Retry, Stop},
+    channel::{Cause, Channel, Delivery, DeliveryPhase, Journal, Outgoing, Reconciled, Refused, Retry, Stop},
     key,
     resend::{Resend, ResendSettings},
     smtp::Smtp,
@@ -80,12 +80,12 @@ async fn folded_headers_come_whole_and_what_cannot_be_said_in_json_is_not_sent()
         let delivery = deliver(&channel, &with(head, "hi")).await;
         let said = |evidence: &str| evidence.contains(why);
         assert!(
-            matches!(&delivery, Delivery::NotAccepted { phase: Phase::Prepare, retry: Retry::NeedsPerson, evidence } if said(evidence)),
+            matches!(&delivery, Delivery::NotAccepted { phase: DeliveryPhase::Prepare, retry: Retry::NeedsPerson, evidence } if said(evidence)),
             "{delivery:?}"
         );
     }
     let changed = Outgoing { sha256: [0; 32], ..message_with("hi") };
-    assert!(matches!(deliver(&channel, &changed).await, Delivery::NotAccepted { phase: Phase::Prepare, .. }));
+    assert!(matches!(deliver(&channel, &changed).await, Delivery::NotAccepted { phase: DeliveryPhase::Prepare, .. }));
     assert_eq!(api.requests().len(), 1);
 }
 
@@ -121,10 +121,10 @@ async fn a_connection_that_never_stands_ends_by_its_time_or_by_a_cancel() {
             }
         });
         if cancel {
-            assert_eq!(delivery, Delivery::BrokenOff { phase: Phase::Connect, cause: Cause::Cancelled });
+            assert_eq!(delivery, Delivery::BrokenOff { phase: DeliveryPhase::Connect, cause: Cause::Cancelled });
         } else {
             let evidence = "no answer within 30 s".to_owned();
-            assert_eq!(delivery, Delivery::NotAccepted { phase: Phase::Connect, evidence, retry: Retry::Later });
+            assert_eq!(delivery, Delivery::NotAccepted { phase: DeliveryPhase::Connect, evidence, retry: Retry::Later });
         }
         assert_eq!(record.asked(), 0);
     }
@@ -140,19 +140,19 @@ async fn while_the_record_does_not_agree_no_byte_of_the_message_goes() {
     stop.cancel.cancel();
     let record = Record::allowing();
     let delivery = channel.deliver(&message, &record, &stop).await;
-    assert_eq!(delivery, Delivery::BrokenOff { phase: Phase::Prepare, cause: Cause::Cancelled });
+    assert_eq!(delivery, Delivery::BrokenOff { phase: DeliveryPhase::Prepare, cause: Cause::Cancelled });
     assert_eq!(record.asked(), 0);
 
     for why in [Refused::Cancelled, Refused::LeaseLost] {
         let record = Record::refusing(why.clone());
         let delivery = channel.deliver(&message, &record, &Stop::default()).await;
-        assert_eq!(delivery, Delivery::BrokenOff { phase: Phase::Journal, cause: Cause::Refused(why) });
+        assert_eq!(delivery, Delivery::BrokenOff { phase: DeliveryPhase::Journal, cause: Cause::Refused(why) });
         assert_eq!(record.asked(), 1);
     }
     let stop = Stop::default();
     let record = Record::allowing_and_cancelling(stop.cancel.clone());
     let delivery = channel.deliver(&message, &record, &stop).await;
-    assert_eq!(delivery, Delivery::BrokenOff { phase: Phase::Journal, cause: Cause::Cancelled });
+    assert_eq!(delivery, Delivery::BrokenOff { phase: DeliveryPhase::Journal, cause: Cause::Cancelled });
 
     api.closed().await;
     assert_eq!((api.requests().len(), api.taken().len()), (0, 0));
@@ -194,7 +194,7 @@ async fn a_service_that_leaves_before_the_message_has_not_accepted_it() {
         let late = Late { api: &api, service_leaves: true };
         let delivery = channel.deliver(&rendered_for(&channel, "t"), &late, &Stop::default()).await;
         match &delivery {
-            Delivery::NotAccepted { phase, .. } => assert!(!refused || *phase == Phase::Auth, "{delivery:?}"),
+            Delivery::NotAccepted { phase, .. } => assert!(!refused || *phase == DeliveryPhase::Auth, "{delivery:?}"),
             // The loss was noticed only when the message had been handed to the connection.
             Delivery::Unconfirmed { .. } => assert!(!refused, "{delivery:?}"),
             _ => panic!("{delivery:?}"),

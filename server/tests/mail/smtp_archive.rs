@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mail::{
-    channel::{Cause, Channel, Delivery, Outgoing, Phase, Retry, Stop},
+    channel::{Cause, Channel, Delivery, DeliveryPhase, Outgoing, Retry, Stop},
     smtp::{Smtp, SmtpSettings},
 };
 
@@ -120,7 +120,7 @@ fn where_the_session_breaks_at_the_archive_another_one_goes_without_it() {
 #[test]
 fn a_refused_recipient_leaves_the_archive_without_a_copy() {
     let (delivery, server) = run(Script { rcpt: Say(b"550 5.1.1 nobody\r\n"), ..Script::default() }, |_| {});
-    let refused = matches!(delivery, Delivery::NotAccepted { phase: Phase::RcptTo, retry: Retry::NeedsPerson, .. });
+    let refused = matches!(delivery, Delivery::NotAccepted { phase: DeliveryPhase::RcptTo, retry: Retry::NeedsPerson, .. });
     assert!(refused, "{delivery:?}");
     assert_eq!((server.commits(), envelope(&server).len()), (0, 2));
 }
@@ -144,7 +144,7 @@ fn a_cancel_while_the_archive_is_named_breaks_off() {
             early = &mut delivery => panic!("{early:?}"),
             () = server.reached() => stop.cancel.cancel(),
         }
-        let expected = Delivery::BrokenOff { phase: Phase::RcptTo, cause: Cause::Cancelled };
+        let expected = Delivery::BrokenOff { phase: DeliveryPhase::RcptTo, cause: Cause::Cancelled };
         assert_eq!(delivery.await, expected);
         server.closed().await;
         assert_eq!((server.commits(), record.asked()), (0, 0));

@@ -6,7 +6,7 @@
 
 use std::{fmt::Write as _, io::Write as _};
 
-use mail::channel::{Delivery, Phase, Retry};
+use mail::channel::{Delivery, DeliveryPhase, Retry};
 
 use crate::support::{
     mail::{huge_message, message},
@@ -40,27 +40,27 @@ fn before_the_message() -> Vec<Case> {
     let rcpt = |act: Act| Script { rcpt: act, ..d() };
     let data = |act: Act| Script { data: act, ..d() };
     vec![
-        case("greeting: close", later(Phase::Connect), 0, greeting(Close)),
-        case("greeting: reset", later(Phase::Connect), 0, greeting(Reset)),
-        case("greeting: hang", later(Phase::Connect), 0, greeting(Hang)),
-        case("greeting: 554", person(Phase::Connect), 0, greeting(Say(b"554 no\r\n"))),
-        case("greeting: not SMTP", later(Phase::Connect), 0, greeting(Say(b"HTTP/1.1 400 Bad Request\r\n"))),
-        case("EHLO: 421 and close", later(Phase::Connect), 0, ehlo(SayAndClose(b"421 busy\r\n"))),
-        case("EHLO: hang", later(Phase::Connect), 0, ehlo(Hang)),
-        case("second EHLO: hang", later(Phase::Hello), 0, again(Hang)),
-        case("second EHLO: message too large", person(Phase::MailFrom), 0, again(Say(b"250-mx\r\n250 SIZE 20\r\n"))),
-        case("MAIL: 451", later(Phase::MailFrom), 0, mail(Say(b"451 4.3.0 later\r\n"))),
-        case("MAIL: 553", person(Phase::MailFrom), 0, mail(Say(b"553 5.1.8 sender\r\n"))),
-        case("MAIL: hang", later(Phase::MailFrom), 0, mail(Hang)),
-        case("MAIL: 354 (violation)", later(Phase::MailFrom), 0, mail(Say(b"354 go\r\n"))),
-        case("RCPT: 550", person(Phase::RcptTo), 0, rcpt(Say(b"550 5.1.1 nobody\r\n"))),
-        case("RCPT: 452", later(Phase::RcptTo), 0, rcpt(Say(b"452 4.5.3 too many\r\n"))),
-        case("RCPT: reset", later(Phase::RcptTo), 0, rcpt(Reset)),
-        case("RCPT: hang", later(Phase::RcptTo), 0, rcpt(Hang)),
-        case("DATA: 554", person(Phase::Data), 0, data(Say(b"554 5.5.1 no\r\n"))),
-        case("DATA: 250 (violation)", later(Phase::Data), 0, data(Say(b"250 ok\r\n"))),
-        case("DATA: close", later(Phase::Data), 0, data(Close)),
-        case("DATA: hang", later(Phase::Data), 0, data(Hang)),
+        case("greeting: close", later(DeliveryPhase::Connect), 0, greeting(Close)),
+        case("greeting: reset", later(DeliveryPhase::Connect), 0, greeting(Reset)),
+        case("greeting: hang", later(DeliveryPhase::Connect), 0, greeting(Hang)),
+        case("greeting: 554", person(DeliveryPhase::Connect), 0, greeting(Say(b"554 no\r\n"))),
+        case("greeting: not SMTP", later(DeliveryPhase::Connect), 0, greeting(Say(b"HTTP/1.1 400 Bad Request\r\n"))),
+        case("EHLO: 421 and close", later(DeliveryPhase::Connect), 0, ehlo(SayAndClose(b"421 busy\r\n"))),
+        case("EHLO: hang", later(DeliveryPhase::Connect), 0, ehlo(Hang)),
+        case("second EHLO: hang", later(DeliveryPhase::Hello), 0, again(Hang)),
+        case("second EHLO: message too large", person(DeliveryPhase::MailFrom), 0, again(Say(b"250-mx\r\n250 SIZE 20\r\n"))),
+        case("MAIL: 451", later(DeliveryPhase::MailFrom), 0, mail(Say(b"451 4.3.0 later\r\n"))),
+        case("MAIL: 553", person(DeliveryPhase::MailFrom), 0, mail(Say(b"553 5.1.8 sender\r\n"))),
+        case("MAIL: hang", later(DeliveryPhase::MailFrom), 0, mail(Hang)),
+        case("MAIL: 354 (violation)", later(DeliveryPhase::MailFrom), 0, mail(Say(b"354 go\r\n"))),
+        case("RCPT: 550", person(DeliveryPhase::RcptTo), 0, rcpt(Say(b"550 5.1.1 nobody\r\n"))),
+        case("RCPT: 452", later(DeliveryPhase::RcptTo), 0, rcpt(Say(b"452 4.5.3 too many\r\n"))),
+        case("RCPT: reset", later(DeliveryPhase::RcptTo), 0, rcpt(Reset)),
+        case("RCPT: hang", later(DeliveryPhase::RcptTo), 0, rcpt(Hang)),
+        case("DATA: 554", person(DeliveryPhase::Data), 0, data(Say(b"554 5.5.1 no\r\n"))),
+        case("DATA: 250 (violation)", later(DeliveryPhase::Data), 0, data(Say(b"250 ok\r\n"))),
+        case("DATA: close", later(DeliveryPhase::Data), 0, data(Close)),
+        case("DATA: hang", later(DeliveryPhase::Data), 0, data(Hang)),
     ]
 }
 
@@ -68,15 +68,15 @@ fn before_the_message() -> Vec<Case> {
 fn unasked() -> Vec<Case> {
     let d = Script::default;
     let mut cases = vec![
-        case("greeting: twice", later(Phase::Connect), 0, Script { greeting: Say(b"220 mx\r\n220 mx\r\n"), ..d() }),
+        case("greeting: twice", later(DeliveryPhase::Connect), 0, Script { greeting: Say(b"220 mx\r\n220 mx\r\n"), ..d() }),
         case(
             "second EHLO: 250 behind it",
-            later(Phase::MailFrom),
+            later(DeliveryPhase::MailFrom),
             0,
             Script { ehlo_again: Say(b"250-mx\r\n250 SIZE 1000000\r\n250 ok\r\n"), ..d() },
         ),
-        case("MAIL: 250 twice", later(Phase::RcptTo), 0, Script { mail: Say(b"250 ok\r\n250 ok\r\n"), ..d() }),
-        case("RCPT: 250 and 354", later(Phase::Data), 0, Script { rcpt: Say(b"250 ok\r\n354 go on\r\n"), ..d() }),
+        case("MAIL: 250 twice", later(DeliveryPhase::RcptTo), 0, Script { mail: Say(b"250 ok\r\n250 ok\r\n"), ..d() }),
+        case("RCPT: 250 and 354", later(DeliveryPhase::Data), 0, Script { rcpt: Say(b"250 ok\r\n354 go on\r\n"), ..d() }),
     ];
     let with_354: [(&str, &'static [u8]); 4] = [
         ("DATA: 354 and 250", b"354 go on\r\n250 2.0.0 Ok: queued as STRAY\r\n"),
@@ -87,7 +87,7 @@ fn unasked() -> Vec<Case> {
     for (name, said) in with_354 {
         // Whatever it would do with the message, it never gets it.
         for (commit, dot) in [(false, Say(b"550 5.7.1 no\r\n")), (true, Say(b"250 2.0.0 ok\r\n"))] {
-            cases.push(case(name, later(Phase::Data), 0, Script { data: Say(said), commit, dot, ..d() }));
+            cases.push(case(name, later(DeliveryPhase::Data), 0, Script { data: Say(said), commit, dot, ..d() }));
         }
     }
     for commit in [false, true] {
@@ -107,9 +107,9 @@ fn reply_to_the_dot() -> Vec<Case> {
     let d = Script::default;
     let refusing = |act: Act| Script { dot: act, commit: false, ..d() };
     let mut cases = vec![
-        case("dot: 451", later(Phase::FinalDot), 0, refusing(Say(b"451 4.3.0 later\r\n"))),
-        case("dot: 554", person(Phase::FinalDot), 0, refusing(Say(b"554 5.7.1 spam\r\n"))),
-        case("dot: 421 and close", later(Phase::FinalDot), 0, refusing(SayAndClose(b"421 4.3.2 bye\r\n"))),
+        case("dot: 451", later(DeliveryPhase::FinalDot), 0, refusing(Say(b"451 4.3.0 later\r\n"))),
+        case("dot: 554", person(DeliveryPhase::FinalDot), 0, refusing(Say(b"554 5.7.1 spam\r\n"))),
+        case("dot: 421 and close", later(DeliveryPhase::FinalDot), 0, refusing(SayAndClose(b"421 4.3.2 bye\r\n"))),
     ];
     for commit in [false, true] {
         let dot = |act: Act| Script { dot: act, commit, ..d() };
@@ -147,12 +147,12 @@ fn accepted() -> Vec<Case> {
 fn body() -> Vec<Case> {
     let cut = |act: Act| Script { body: Some((100, act)), ..Script::default() };
     // A reset may overtake the reply that explains it, so who may try again is not fixed here.
-    let anyone = || NotAccepted(Phase::Body, None);
+    let anyone = || NotAccepted(DeliveryPhase::Body, None);
     let mut cases = vec![
         case("body: reset", anyone(), 0, cut(Reset)),
         case("body: close", anyone(), 0, cut(Close)),
         case("body: 552 and close", anyone(), 0, cut(SayAndClose(b"552 5.3.4 too big\r\n"))),
-        case("body: server stops reading", later(Phase::Body), 0, cut(Freeze)),
+        case("body: server stops reading", later(DeliveryPhase::Body), 0, cut(Freeze)),
     ];
     // Said early, and read on to the dot and after it: no verdict on what has not been handed over.
     let early: [(&str, &'static [u8]); 4] = [
@@ -163,20 +163,20 @@ fn body() -> Vec<Case> {
     ];
     for (name, said) in early {
         let refusing = Script { dot: Say(b"550 5.7.1 no\r\n"), commit: false, ..cut(Say(said)) };
-        cases.push(case(name, later(Phase::Body), 0, refusing));
+        cases.push(case(name, later(DeliveryPhase::Body), 0, refusing));
     }
-    cases.push(case("body: early 550, then committed", later(Phase::Body), 0, cut(Say(b"550 5.7.1 no\r\n"))));
+    cases.push(case("body: early 550, then committed", later(DeliveryPhase::Body), 0, cut(Say(b"550 5.7.1 no\r\n"))));
     cases
 }
 
 /// What a row of the table says about an outcome.
 fn in_words(delivery: &Delivery) -> (String, &'static str) {
     match delivery {
-        Delivery::Accepted { .. } => (Phase::FinalDot.to_string(), "accepted"),
+        Delivery::Accepted { .. } => (DeliveryPhase::FinalDot.to_string(), "accepted"),
         Delivery::NotAccepted { phase, retry: Retry::Later, .. } => (phase.to_string(), "not accepted, later again"),
         Delivery::NotAccepted { phase, retry: Retry::NeedsPerson, .. } => (phase.to_string(), "not accepted, needs a person"),
         Delivery::BrokenOff { phase, .. } => (phase.to_string(), "broken off"),
-        Delivery::Unconfirmed { .. } => (Phase::FinalDot.to_string(), "unconfirmed"),
+        Delivery::Unconfirmed { .. } => (DeliveryPhase::FinalDot.to_string(), "unconfirmed"),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mail::{
-    channel::{Cause, Channel, Delivery, Phase, Refused, Retry, Stop},
+    channel::{Cause, Channel, Delivery, DeliveryPhase, Refused, Retry, Stop},
     smtp::Smtp,
 };
 
@@ -135,12 +135,12 @@ fn a_refused_sign_in_needs_a_person_and_a_busy_server_does_not() {
         (Hang, Retry::Later),
     ] {
         let (delivery, commits, _) = run(auth(act), &message(), true);
-        assert!(matches(&NotAccepted(Phase::Auth, Some(retry)), &delivery), "{delivery:?}");
+        assert!(matches(&NotAccepted(DeliveryPhase::Auth, Some(retry)), &delivery), "{delivery:?}");
         assert_eq!(commits, 0);
     }
     let no_auth = Script { ehlo: Say(b"250 mx\r\n"), ..Script::default() };
     let (delivery, _, _) = run(no_auth, &message(), true);
-    assert!(matches(&person(Phase::Auth), &delivery), "{delivery:?}");
+    assert!(matches(&person(DeliveryPhase::Auth), &delivery), "{delivery:?}");
     let (delivery, commits, lines) = run(Script::default(), &message(), true);
     assert!(matches(&Accepted, &delivery), "{delivery:?}");
     assert_eq!(commits, 1);
@@ -167,7 +167,7 @@ fn letters_outside_ascii_need_a_server_that_takes_them() {
     message.to = "ünal@example.org".parse().expect("address");
     let plain = Script { ehlo: Say(b"250 mx\r\n"), ehlo_again: Say(b"250 mx\r\n"), ..Script::default() };
     let (delivery, commits, _) = run(plain, &message, false);
-    assert!(matches(&person(Phase::MailFrom), &delivery), "{delivery:?}");
+    assert!(matches(&person(DeliveryPhase::MailFrom), &delivery), "{delivery:?}");
     assert_eq!(commits, 0);
     let (delivery, _, lines) = run(Script::default(), &message, false);
     assert!(matches(&Accepted, &delivery), "{delivery:?}");
@@ -184,7 +184,7 @@ fn a_refusal_by_the_record_lets_nothing_out() {
             let message = message();
             let delivery = smtp.deliver(&message, &record, &stop).await;
             server.closed().await;
-            let (phase, cause) = (Phase::Journal, Cause::Refused(refused));
+            let (phase, cause) = (DeliveryPhase::Journal, Cause::Refused(refused));
             assert_eq!(delivery, Delivery::BrokenOff { phase, cause });
             assert_eq!((server.commits(), record.asked()), (0, 1));
             assert_eq!(server.lines().last().map(String::as_str), Some("DATA"));
@@ -197,7 +197,7 @@ fn a_message_that_changed_in_storage_is_not_sent() {
     let mut changed = message();
     changed.sha256[0] ^= 1;
     let (delivery, commits, lines) = run(Script::default(), &changed, false);
-    assert!(matches(&person(Phase::Prepare), &delivery), "{delivery:?}");
+    assert!(matches(&person(DeliveryPhase::Prepare), &delivery), "{delivery:?}");
     assert_eq!((commits, lines.len()), (0, 0));
 }
 
@@ -211,7 +211,7 @@ fn a_server_that_is_not_there_is_tried_later() {
         let smtp = Smtp::new(&settings(port)).expect("settings");
         let (record, stop, message) = (Record::allowing(), Stop::default(), message());
         let delivery = smtp.deliver(&message, &record, &stop).await;
-        assert!(matches(&later(Phase::Connect), &delivery), "{delivery:?}");
+        assert!(matches(&later(DeliveryPhase::Connect), &delivery), "{delivery:?}");
         assert_eq!(record.asked(), 0);
     });
 }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use mail::{
-    channel::{Channel, Delivery, Phase, Retry, Stop},
+    channel::{Channel, Delivery, DeliveryPhase, Retry, Stop},
     smtp::{Security, SettingsError, Smtp, SmtpSettings},
 };
 use secrecy::SecretString;
@@ -31,7 +31,7 @@ async fn deliver(server: &Server, settings: &SmtpSettings) -> Delivery {
     delivery
 }
 
-fn needs_person(delivery: &Delivery, phase: Phase) -> bool {
+fn needs_person(delivery: &Delivery, phase: DeliveryPhase) -> bool {
     matches!(delivery, Delivery::NotAccepted { phase: at, retry: Retry::NeedsPerson, .. } if *at == phase)
 }
 
@@ -61,8 +61,8 @@ async fn a_certificate_that_is_not_trusted_or_for_another_name_needs_a_person() 
         for name in ["localhost", "other.example.org"] {
             let (acceptor, ca) = certificate(name);
             let (script, encryption, phase) = match security {
-                Security::StartTls => (starttls_script(), Encryption::StartTls(acceptor), Phase::StartTls),
-                _ => (Script::default(), Encryption::Implicit(acceptor), Phase::Connect),
+                Security::StartTls => (starttls_script(), Encryption::StartTls(acceptor), DeliveryPhase::StartTls),
+                _ => (Script::default(), Encryption::Implicit(acceptor), DeliveryPhase::Connect),
             };
             let server = Server::start_encrypted(script, encryption);
             // The right name without the CA, or the CA with the wrong name
@@ -79,7 +79,7 @@ async fn a_certificate_that_is_not_trusted_or_for_another_name_needs_a_person() 
 async fn a_server_without_starttls_gets_neither_password_nor_message() {
     let server = Server::start(Script::default());
     let delivery = deliver(&server, &tls_settings(server.port, Security::StartTls, None)).await;
-    assert!(needs_person(&delivery, Phase::StartTls), "{delivery:?}");
+    assert!(needs_person(&delivery, DeliveryPhase::StartTls), "{delivery:?}");
     assert!(server.lines().iter().all(|line| line.starts_with("EHLO ") || line == "QUIT"));
 }
 
@@ -87,7 +87,7 @@ async fn a_server_without_starttls_gets_neither_password_nor_message() {
 async fn tls_to_a_port_that_speaks_plain_smtp_needs_a_person() {
     let server = Server::start(Script::default());
     let delivery = deliver(&server, &tls_settings(server.port, Security::Tls, None)).await;
-    assert!(needs_person(&delivery, Phase::Connect), "{delivery:?}");
+    assert!(needs_person(&delivery, DeliveryPhase::Connect), "{delivery:?}");
     assert_eq!(server.commits(), 0);
 }
 
@@ -105,7 +105,7 @@ async fn replies_smuggled_in_before_tls_are_not_believed() {
         let server = Server::start_encrypted(script, Encryption::StartTls(acceptor));
         let settings = tls_settings(server.port, Security::StartTls, Some(&ca));
         let delivery = deliver(&server, &settings).await;
-        assert!(needs_person(&delivery, Phase::StartTls), "{delivery:?}");
+        assert!(needs_person(&delivery, DeliveryPhase::StartTls), "{delivery:?}");
         assert_eq!(server.commits(), 0);
     }
 }

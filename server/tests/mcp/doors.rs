@@ -108,20 +108,20 @@ async fn a_token_that_may_only_look_starts_and_cancels_nothing() {
         let made = home.run(&["token", "create", "--email", "ada@example.org", "--scope", scope]).await;
         Http::at(&served.url, made.succeeded().trim())
     };
-    let (looks, writes) = (limited("reports:read").await, limited("reports:write").await);
+    let (probes, writes) = (limited("reports:read").await, limited("reports:write").await);
     let started = writes.begin("start_report", &june("one"), TASKS).await.answer().await.body;
     let id = started["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned();
 
     for (tool, arguments) in
         [("start_report", june("two")), ("generate_report", june("two")), ("cancel_report", json!({"job_id": id}))]
     {
-        let refused = looks.tool(tool, &arguments).await;
+        let refused = probes.tool(tool, &arguments).await;
         assert!(refused["isError"] == true && text(&refused).contains("reports:write"), "{tool}: {refused}");
     }
-    let refused = looks.cancel_task(&id).await;
+    let refused = probes.cancel_task(&id).await;
     assert!(refused["error"]["message"].as_str().unwrap().contains("reports:write"), "{refused}");
-    assert_eq!(looks.task(&id).await["result"]["status"], "working");
-    assert_eq!(looks.tool("list_reports", &json!({})).await["structuredContent"]["reports"].as_array().unwrap().len(), 1);
+    assert_eq!(probes.task(&id).await["result"]["status"], "working");
+    assert_eq!(probes.tool("list_reports", &json!({})).await["structuredContent"]["reports"].as_array().unwrap().len(), 1);
 
     for (tool, arguments) in
         [("get_report_status", json!({"job_id": id})), ("list_reports", json!({})), ("list_sources", json!({}))]

@@ -7,7 +7,7 @@ use documents::mcp::ServerSource;
 use serde_json::json;
 use store::CallState;
 
-use super::{services, wiki_job};
+use super::{dependencies, wiki_job};
 use crate::support::{
     instance::Instance,
     mcp_server::{BOTH, McpServer, Transport, within},
@@ -21,7 +21,7 @@ const MAX: Duration = Duration::from_secs(7);
 /// What became of the first tool, where the second always answers.
 async fn first_line(instance: &Instance, source: ServerSource) -> (String, Vec<CallState>) {
     let id = wiki_job(instance).await;
-    let worker = Running::start(services(instance, source));
+    let worker = Running::start(dependencies(instance, source));
     instance.wait_for_end(id).await;
     worker.stop().await;
     let documents = instance.store.coverage(id).await.unwrap();
@@ -71,7 +71,7 @@ async fn progress_keeps_a_call_alive_beyond_the_longest_silence() {
         let server = McpServer::start(transport).await;
         let source = within(server.source(&["few_steps"]), IDLE, Duration::from_secs(40));
         let id = wiki_job(&instance).await;
-        let worker = Running::start(services(&instance, source));
+        let worker = Running::start(dependencies(&instance, source));
         instance.wait_for_end(id).await;
         worker.stop().await;
         assert_eq!(instance.store.coverage(id).await.unwrap()[0].coverage.label(), "Read", "{transport:?}");
@@ -114,7 +114,7 @@ async fn a_server_that_never_begins_to_speak_is_given_up() {
     let server = McpServer::with(Transport::Stdio, json!({ "kind": "silent" })).await;
     let id = wiki_job(&instance).await;
     let source = within(server.source(&["give", "hold"]), IDLE, MAX);
-    let worker = Running::start(services(&instance, source));
+    let worker = Running::start(dependencies(&instance, source));
     instance.wait_for_end(id).await;
     worker.stop().await;
     let documents = instance.store.coverage(id).await.unwrap();

@@ -2,11 +2,11 @@
 
 use contract::Phase;
 use documents::mcp::ServerSource;
-use domain::{coverage::Outcome, id::JobId};
+use domain::{coverage::DocumentOutcome, id::JobId};
 use serde_json::json;
 use store::{CallState, CollectedDocument};
 
-use super::{MINUTES, services, wiki_job};
+use super::{MINUTES, dependencies, wiki_job};
 use crate::support::{
     instance::Instance,
     mcp_server::{BOTH, McpServer, Transport},
@@ -16,7 +16,7 @@ use crate::support::{
 /// Runs a job with one source to its end; gives the coverage list.
 async fn run(instance: &Instance, source: ServerSource) -> (JobId, Vec<CollectedDocument>) {
     let id = wiki_job(instance).await;
-    let worker = Running::start(services(instance, source));
+    let worker = Running::start(dependencies(instance, source));
     instance.wait_for_end(id).await;
     worker.stop().await;
     (id, instance.store.coverage(id).await.unwrap())
@@ -186,10 +186,10 @@ async fn a_server_that_cannot_be_asked_leaves_a_line() {
     assert!(line.starts_with("give: Unreadable: it cannot be reached: Connection refused"), "{line}");
 
     let id = wiki_job(&instance).await;
-    let worker = Running::start(instance.services());
+    let worker = Running::start(instance.dependencies());
     instance.wait_for_end(id).await;
     worker.stop().await;
     let documents = instance.store.coverage(id).await.unwrap();
-    assert_eq!((documents[0].name.as_str(), documents[0].coverage.outcome), ("(the server)", Outcome::Unreadable));
+    assert_eq!((documents[0].name.as_str(), documents[0].coverage.outcome), ("(the server)", DocumentOutcome::Unreadable));
     assert!(documents[0].coverage.label().contains("no longer in the settings"), "{documents:#?}");
 }

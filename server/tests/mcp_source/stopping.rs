@@ -9,7 +9,7 @@ use store::CallState;
 
 use tokio::time::timeout;
 
-use super::{services, wiki_job};
+use super::{dependencies, wiki_job};
 use crate::support::{
     instance::{Instance, PATIENCE},
     mcp_server::{BOTH, McpServer, Transport},
@@ -23,7 +23,7 @@ async fn cancel(instance: &Instance, id: JobId) {
 /// Cancels a job in the middle of its call of `tool`, and waits for its end.
 async fn cancel_within(instance: &Instance, server: &McpServer, source: ServerSource) -> JobId {
     let id = wiki_job(instance).await;
-    let worker = Running::start(services(instance, source));
+    let worker = Running::start(dependencies(instance, source));
     server.asked("tools/call").await;
     cancel(instance, id).await;
     let record = instance.wait_for_end(id).await;
@@ -96,7 +96,7 @@ async fn a_program_that_obeys_nothing_is_killed_with_all_that_it_has_started() {
     let instance = Instance::new().await;
     let server = McpServer::with(Transport::Stdio, json!({ "kind": "deaf" })).await;
     let id = wiki_job(&instance).await;
-    let worker = Running::start(services(&instance, server.source(&["grandchild"])));
+    let worker = Running::start(dependencies(&instance, server.source(&["grandchild"])));
     let grandchild = server.until(|event| event["kind"] == "grandchild").await;
     cancel(&instance, id).await;
     instance.wait_for_end(id).await;
@@ -110,7 +110,7 @@ async fn nothing_is_left_of_a_program_whose_calls_all_ended_well() {
     let instance = Instance::new().await;
     let server = McpServer::start(Transport::Stdio).await;
     let id = wiki_job(&instance).await;
-    let worker = Running::start(services(&instance, server.source(&["leaves_grandchild"])));
+    let worker = Running::start(dependencies(&instance, server.source(&["leaves_grandchild"])));
     assert_eq!(instance.wait_for_end(id).await.job.phase, Phase::Finished);
     let grandchild = server.until(|event| event["kind"] == "grandchild").await;
     assert!(!is_alive(grandchild["child"].as_u64().unwrap()));
@@ -125,7 +125,7 @@ async fn a_program_that_reads_no_more_is_killed() {
     let mut source = server.source(&["give"]);
     source.settings.wanted.calls[0].arguments.insert("padding".into(), "x".repeat(400_000).into());
     let id = wiki_job(&instance).await;
-    let worker = Running::start(services(&instance, source));
+    let worker = Running::start(dependencies(&instance, source));
     let started = server.until(|event| event["kind"] == "started").await;
     let begun = async {
         while instance.store.mcp_calls(id).await.unwrap().is_empty() {
@@ -147,7 +147,7 @@ async fn another_job_of_the_same_source_goes_on() {
     for transport in BOTH {
         let instance = Instance::new().await;
         let server = McpServer::start(transport).await;
-        let worker = Running::start(services(&instance, server.source(&["few_steps"])));
+        let worker = Running::start(dependencies(&instance, server.source(&["few_steps"])));
         let (cancelled, other) = (wiki_job(&instance).await, wiki_job(&instance).await);
         server.asked_times("tools/call", 2).await;
         cancel(&instance, cancelled).await;
@@ -162,7 +162,7 @@ async fn a_cancel_before_the_server_has_begun_to_speak_ends_its_program() {
     let instance = Instance::new().await;
     let server = McpServer::with(Transport::Stdio, json!({ "kind": "silent" })).await;
     let id = wiki_job(&instance).await;
-    let worker = Running::start(services(&instance, server.source(&["give"])));
+    let worker = Running::start(dependencies(&instance, server.source(&["give"])));
     let started = server.until(|event| event["kind"] == "started").await;
     cancel(&instance, id).await;
     assert_eq!(instance.wait_for_end(id).await.job.phase, Phase::Cancelled);
@@ -178,12 +178,12 @@ async fn a_shutdown_ends_the_call_and_the_job_resumes() {
         let instance = Instance::new().await;
         let server = McpServer::start(transport).await;
         let id = wiki_job(&instance).await;
-        let worker = Running::start(services(&instance, server.source(&["hold"])));
+        let worker = Running::start(dependencies(&instance, server.source(&["hold"])));
         server.asked("tools/call").await;
         worker.stop().await;
         assert_eq!(instance.record(id).await.job.phase, Phase::Running);
         assert_eq!(states(&instance, id).await, [CallState::Cancelled]);
-        let worker = Running::start(services(&instance, server.source(&["give"])));
+        let worker = Running::start(dependencies(&instance, server.source(&["give"])));
         assert_eq!(instance.wait_for_end(id).await.job.phase, Phase::Finished, "{transport:?}");
         worker.stop().await;
     }
@@ -196,7 +196,7 @@ async fn a_worker_that_dies_leaves_no_program_and_its_calls_are_accounted_for() 
         let instance = Instance::new().await;
         let server = McpServer::with(transport, json!({ "kind": "deaf" })).await;
         let id = wiki_job(&instance).await;
-        let worker = Running::start(services(&instance, server.source(&["hold"])));
+        let worker = Running::start(dependencies(&instance, server.source(&["hold"])));
         server.asked("tools/call").await;
         worker.kill().await;
         match transport {
@@ -218,7 +218,7 @@ async fn a_worker_that_lost_its_job_breaks_its_call_off() {
         let instance = Instance::new().await;
         let server = McpServer::start(transport).await;
         let id = wiki_job(&instance).await;
-        let worker = Running::start(services(&instance, server.source(&["hold"])));
+        let worker = Running::start(dependencies(&instance, server.source(&["hold"])));
         let first = server.asked("tools/call").await;
         instance.expire().await;
         match transport {

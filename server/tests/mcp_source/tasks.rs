@@ -8,7 +8,7 @@ use store::{CallRecord, CallState};
 
 use tokio::time::timeout;
 
-use super::{services, wiki_job};
+use super::{dependencies, wiki_job};
 use crate::support::{
     instance::{Instance, PATIENCE},
     mcp_server::{BOTH, McpServer, Transport, taking_tasks, within},
@@ -50,7 +50,7 @@ async fn a_task_is_followed_to_its_result() {
             let instance = Instance::new().await;
             let server = McpServer::start(transport).await;
             let id = wiki_job(&instance).await;
-            let worker = Running::start(services(&instance, taking_tasks(server.source(&[tool]))));
+            let worker = Running::start(dependencies(&instance, taking_tasks(server.source(&[tool]))));
             instance.wait_for_end(id).await;
             worker.stop().await;
             let documents = instance.store.coverage(id).await.unwrap();
@@ -72,7 +72,7 @@ async fn without_the_setting_no_task_is_declared() {
     let instance = Instance::new().await;
     let server = McpServer::start(Transport::Http).await;
     let id = wiki_job(&instance).await;
-    let worker = Running::start(services(&instance, server.source(&["task_works"])));
+    let worker = Running::start(dependencies(&instance, server.source(&["task_works"])));
     instance.wait_for_end(id).await;
     worker.stop().await;
     let call = server.asked("tools/call").await.to_string();
@@ -95,7 +95,7 @@ async fn a_cancel_is_carried_into_the_task_and_its_end_is_waited_for() {
             let source = taking_tasks(within(server.source(&[tool]), Duration::from_secs(2), Duration::from_secs(3)));
             let id = wiki_job(&instance).await;
             let begun = Instant::now();
-            let worker = Running::start(services(&instance, source));
+            let worker = Running::start(dependencies(&instance, source));
             let task = created(&server).await;
             kept(&instance, id).await;
             cancel(&instance, id).await;
@@ -129,7 +129,7 @@ async fn a_handle_that_is_under_way_at_the_cancel_is_waited_for() {
         let instance = Instance::new().await;
         let server = McpServer::start(transport).await;
         let id = wiki_job(&instance).await;
-        let worker = Running::start(services(&instance, taking_tasks(server.source(&["slow_task"]))));
+        let worker = Running::start(dependencies(&instance, taking_tasks(server.source(&["slow_task"]))));
         server.asked("tools/call").await;
         cancel(&instance, id).await;
         instance.wait_for_end(id).await;
@@ -147,7 +147,7 @@ async fn a_task_over_http_is_taken_up_again_after_a_shutdown_and_a_crash() {
         let server = McpServer::start(Transport::Http).await;
         let source = taking_tasks(server.source(&["task_waits"]));
         let id = wiki_job(&instance).await;
-        let worker = Running::start(services(&instance, source.clone()));
+        let worker = Running::start(dependencies(&instance, source.clone()));
         created(&server).await;
         kept(&instance, id).await;
         if crash {
@@ -158,7 +158,7 @@ async fn a_task_over_http_is_taken_up_again_after_a_shutdown_and_a_crash() {
         }
         assert_eq!(only_call(&instance, id).await.state, CallState::Abandoned);
         server.release().await;
-        let worker = Running::start(services(&instance, source));
+        let worker = Running::start(dependencies(&instance, source));
         let record = instance.wait_for_end(id).await;
         assert_eq!(record.job.phase, Phase::Finished, "crash: {crash}");
         worker.stop().await;
@@ -179,7 +179,7 @@ async fn a_task_that_outlives_its_job_is_cancelled_by_the_sweep() {
     let server = McpServer::start(Transport::Http).await;
     let source = taking_tasks(server.source(&["task_works"]));
     let id = wiki_job(&instance).await;
-    let worker = Running::start(services(&instance, source.clone()));
+    let worker = Running::start(dependencies(&instance, source.clone()));
     created(&server).await;
     kept(&instance, id).await;
     worker.kill().await;
@@ -188,13 +188,13 @@ async fn a_task_that_outlives_its_job_is_cancelled_by_the_sweep() {
     assert_eq!(instance.record(id).await.job.phase, Phase::Cancelled);
     assert_eq!(server.received("tasks/cancel").len(), 0);
 
-    let worker = Running::start(services(&instance, source));
+    let worker = Running::start(dependencies(&instance, source));
     server.asked("tasks/cancel").await;
     let said = "The task that Wiki had been given: cancelled".to_owned();
-    let mut bus = instance.store.bus().subscribe();
+    let mut notifications = instance.store.notifications().subscribe();
     let told = async {
         while !instance.history(id).await.contains(&said) {
-            store::notifications::changed(&mut bus, id).await;
+            store::notifications::changed(&mut notifications, id).await;
         }
     };
     timeout(PATIENCE, told).await.expect("the sweep says what it saw");
@@ -209,7 +209,7 @@ async fn a_task_over_stdio_ends_with_the_worker() {
     let instance = Instance::new().await;
     let server = McpServer::start(Transport::Stdio).await;
     let id = wiki_job(&instance).await;
-    let worker = Running::start(services(&instance, taking_tasks(server.source(&["task_works"]))));
+    let worker = Running::start(dependencies(&instance, taking_tasks(server.source(&["task_works"]))));
     created(&server).await;
     kept(&instance, id).await;
     worker.kill().await;

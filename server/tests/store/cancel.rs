@@ -97,7 +97,7 @@ fn document() -> CollectedDocument {
         sha256: None,
         date: None,
         dated_by: None,
-        coverage: domain::coverage::Outcome::Read.into(),
+        coverage: domain::coverage::DocumentOutcome::Read.into(),
         text: Some("Text.".into()),
     }
 }

@@ -111,7 +111,7 @@ async fn one_persons_many_jobs_do_not_starve_another() {
     }
     let of_bert = job_of(&instance, bert).await;
     let options = WorkerOptions { concurrency: 3, per_person: Some(2), lease: LEASE, ..WorkerOptions::default() };
-    let worker = Running::start_with(instance.services(), options);
+    let worker = Running::start_with(instance.dependencies(), options);
     assert_eq!(instance.wait_for_end(of_bert).await.job.phase, Phase::Finished);
     let mut open = 0;
     for &id in &of_ada {

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use contract::{EffectKind, Outcome, StepKind};
 use domain::id::{JobId, RequestKey, UploadId, UserId};
 use sqlx::query;
-use store::{EffectFilter, EffectPart, LookResult, NewUpload, Ruling};
+use store::{EffectFilter, EffectPart, NewUpload, ProbeResult, Ruling};
 
 use crate::support::{
     ended::{accepted, ordered, refused, unanswered},
@@ -64,10 +64,10 @@ async fn whole(instance: &Instance) -> JobId {
         raw.tamper(text, id).await.unwrap();
     }
     instance.clock.advance(TimeDelta::minutes(1));
-    let due = instance.store.due_looks().await.unwrap();
+    let due = instance.store.due_probes().await.unwrap();
     let look = due.iter().find(|look| look.job == id).unwrap();
     assert!(instance.store.begin_look(look, "archive").await.unwrap());
-    instance.store.end_look(look, "archive", LookResult::Nothing, "asked for <2@r>").await.unwrap();
+    instance.store.end_look(look, "archive", ProbeResult::Nothing, "asked for <2@r>").await.unwrap();
     instance.store.settle_by_person(id, 2, false, "admin@example.org", "nothing came").await.unwrap().unwrap();
     id
 }
@@ -131,7 +131,7 @@ async fn a_deletion_takes_what_the_job_has_made_and_leaves_what_it_has_done() {
     assert_eq!(deletion.entry.evidence.as_deref(), Some("deleted by ada@example.org: asked for by anna"));
     let decisions = instance.store.decisions(id, 5).await.unwrap();
     assert_eq!((decisions[0].ruling, decisions[0].reason.as_str()), (Ruling::Delete, "asked for by anna"));
-    assert_eq!(instance.store.looks(id, 2).await.unwrap().len(), 1);
+    assert_eq!(instance.store.probes(id, 2).await.unwrap().len(), 1);
 
     assert_eq!(instance.store.delete_job(id, ADA, "again").await.unwrap(), None);
     assert_eq!(instance.store.settle_by_person(id, 2, true, ADA, "too late").await.unwrap(), None);
@@ -244,7 +244,7 @@ async fn only_old_effects_of_deleted_jobs_are_forgotten() {
     let deletion = instance.store.effect(late, 4).await.unwrap().unwrap();
     assert_eq!((deletion.entry.kind, deletion.attempts.len()), (EffectKind::Deletion, 1));
     assert_eq!(instance.store.decisions(late, 4).await.unwrap().len(), 1);
-    assert_eq!(instance.store.looks(late, 2).await.unwrap(), []);
+    assert_eq!(instance.store.probes(late, 2).await.unwrap(), []);
     assert_eq!([count(&mut raw, OF_ITS_EFFECTS, standing).await, count(&mut raw, OF_ITS_EFFECTS, young).await], kept);
     assert_eq!(count(&mut raw, OF_THE_JOB, standing).await, standing_job);
     refuses(&mut raw, DELETIONS, standing).await;

@@ -99,9 +99,9 @@ async fn of_many_workers_one_gets_the_job() {
 #[tokio::test]
 async fn an_announced_job_is_taken_as_long_as_it_is_to_be_had() {
     let instance = Instance::new().await;
-    let mut bus = instance.store.bus().subscribe();
+    let mut notifications = instance.store.notifications().subscribe();
     let (first, second) = (instance.job(&["anna@example.org"]).await, instance.job(&["anna@example.org"]).await);
-    let announced = [bus.recv().await.unwrap(), bus.recv().await.unwrap()].map(|news| match news {
+    let announced = [notifications.recv().await.unwrap(), notifications.recv().await.unwrap()].map(|news| match news {
         News::Job(change) => change,
         News::Anything => panic!("this process has missed nothing"),
     });
@@ -225,10 +225,10 @@ async fn eventful_job(instance: &Instance) -> JobId {
 #[tokio::test]
 async fn every_change_gets_the_next_version_and_is_announced() {
     let instance = Instance::new().await;
-    let mut bus = instance.store.bus().subscribe();
+    let mut notifications = instance.store.notifications().subscribe();
     let id = eventful_job(&instance).await;
     let mut last = 0;
-    while let Ok(News::Job(JobChanged { id: of, version, .. })) = bus.try_recv() {
+    while let Ok(News::Job(JobChanged { id: of, version, .. })) = notifications.try_recv() {
         assert_eq!((of, version), (id, last + 1));
         last = version;
     }

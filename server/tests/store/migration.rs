@@ -161,7 +161,7 @@ async fn everything_is_still_there_and_can_be_used() {
 #[tokio::test]
 async fn what_the_new_version_does_is_possible_with_old_rows() {
     let (_folder, store, mut raw, _) = migrated(ROWS).await;
-    let due = store.due_looks().await.unwrap();
+    let due = store.due_probes().await.unwrap();
     assert_eq!(due.iter().map(|look| (look.job, look.number, look.round)).collect::<Vec<_>>(), [(ENDED, 2, 1)]);
     assert!(store.begin_look(&due[0], "archive").await.unwrap());
     store.settle_by_person(ENDED, 2, false, "ada@example.org", "nothing came").await.unwrap().unwrap();

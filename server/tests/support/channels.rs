@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use contract::Via;
 use mail::{
-    channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Refused, Stop},
+    channel::{Cause, Channel, Delivery, DeliveryPhase, Journal, Outgoing, Refused, Stop},
     outbox::Outbox,
 };
 use tokio::sync::Notify;
@@ -144,6 +144,6 @@ impl Channel for Spins {
         let (released, changed) = &*self.released;
         let held = released.lock().unwrap_or_else(PoisonError::into_inner);
         drop(changed.wait_while(held, |released| !*released).unwrap_or_else(PoisonError::into_inner));
-        Delivery::BrokenOff { phase: Phase::Connect, cause: Cause::Cancelled }
+        Delivery::BrokenOff { phase: DeliveryPhase::Connect, cause: Cause::Cancelled }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use contract::Outcome;
-use mail::channel::{Cause, Channel, Delivery, Journal, Outgoing, Phase, Retry, Stop};
+use mail::channel::{Cause, Channel, Delivery, DeliveryPhase, Journal, Outgoing, Retry, Stop};
 use store::{EffectFilter, EffectPart, Store};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -139,7 +139,7 @@ impl Chaos {
     }
 }
 
-fn not_accepted(phase: Phase, retry: Retry) -> Delivery {
+fn not_accepted(phase: DeliveryPhase, retry: Retry) -> Delivery {
     Delivery::NotAccepted { phase, evidence: "550 5.0.0 as the seed says".into(), retry }
 }
 
@@ -158,11 +158,11 @@ impl Channel for Chaos {
         let (fate, calm) = (Fate::of(roll), &self.shared.calm);
         sleep(Duration::from_micros(roll % 3_000)).await;
         if let Some(cause) = stop.cause() {
-            return Delivery::BrokenOff { phase: Phase::Connect, cause };
+            return Delivery::BrokenOff { phase: DeliveryPhase::Connect, cause };
         }
         match fate {
-            Fate::Refused => return not_accepted(Phase::RcptTo, Retry::NeedsPerson),
-            Fate::Later => return not_accepted(Phase::RcptTo, Retry::Later),
+            Fate::Refused => return not_accepted(DeliveryPhase::RcptTo, Retry::NeedsPerson),
+            Fate::Later => return not_accepted(DeliveryPhase::RcptTo, Retry::Later),
             Fate::Spins => {
                 self.truth().faults += 1;
                 let until = Instant::now() + SPINS;
@@ -174,14 +174,14 @@ impl Channel for Chaos {
             Fate::HangsBefore => {
                 self.truth().faults += 1;
                 tokio::select! {
-                    cause = stop.requested() => return Delivery::BrokenOff { phase: Phase::Data, cause },
-                    () = calm.cancelled() => return not_accepted(Phase::Data, Retry::Later),
+                    cause = stop.requested() => return Delivery::BrokenOff { phase: DeliveryPhase::Data, cause },
+                    () = calm.cancelled() => return not_accepted(DeliveryPhase::Data, Retry::Later),
                 }
             }
             _ => {}
         }
         if let Err(refused) = journal.in_doubt().await {
-            return Delivery::BrokenOff { phase: Phase::Journal, cause: Cause::from(refused) };
+            return Delivery::BrokenOff { phase: DeliveryPhase::Journal, cause: Cause::from(refused) };
         }
         self.check_intent(message).await;
         sleep(Duration::from_micros(roll / 7 % 3_000)).await;
@@ -193,7 +193,7 @@ impl Channel for Chaos {
             Fate::Accepted | Fate::Spins => {
                 Delivery::Accepted { evidence: format!("250 2.0.0 Ok: {}", message.message_id), peer: "chaos".into() }
             }
-            Fate::RefusedAtTheEnd => not_accepted(Phase::FinalDot, Retry::NeedsPerson),
+            Fate::RefusedAtTheEnd => not_accepted(DeliveryPhase::FinalDot, Retry::NeedsPerson),
             Fate::Lost(_) => {
                 self.truth().faults += 1;
                 Delivery::Unconfirmed { evidence: "the connection was lost".into() }

@@ -9,7 +9,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use mail::{look::MailboxSettings, smtp::Security};
+use mail::{probe::MailboxSettings, smtp::Security};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use secrecy::SecretString;
 use tempfile::TempDir;

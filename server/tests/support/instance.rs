@@ -214,7 +214,7 @@ impl Instance {
 
     /// Waits until the record passes a test, and fails loudly if it never does.
     pub async fn wait(&self, id: JobId, what: &str, test: impl Fn(&Record) -> bool) -> Record {
-        let mut bus = self.store.bus().subscribe();
+        let mut notifications = self.store.notifications().subscribe();
         let deadline = Instant::now() + PATIENCE;
         loop {
             let record = self.record(id).await;
@@ -223,7 +223,7 @@ impl Instance {
             }
             assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain for {what}; the job is {:#?}", record.job);
             // A worker that is killed right after its commit announces nothing, so silence is not taken for rest.
-            let _ = timeout(LOOK, changed(&mut bus, id)).await;
+            let _ = timeout(LOOK, changed(&mut notifications, id)).await;
         }
     }
 

@@ -17,9 +17,9 @@ use http::{
 use serde_json::Value;
 use server::{
     http::{AppState, PeopleState, router},
-    service::{Desk, first_admin::FirstAdmin},
+    service::{Service, first_admin::FirstAdmin},
     settings::{Settings, UploadSettings},
-    worker::Services,
+    worker::Dependencies,
 };
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -43,25 +43,25 @@ pub struct Site {
 impl Site {
     pub async fn new() -> Self {
         let instance = Instance::new().await;
-        let services = instance.services();
-        Self::of(instance, services).await
+        let dependencies = instance.dependencies();
+        Self::of(instance, dependencies).await
     }
 
-    pub async fn of(instance: Instance, services: Services) -> Self {
+    pub async fn of(instance: Instance, dependencies: Dependencies) -> Self {
         let settings = Settings {
             sources: vec![SourceSetting { name: "Minutes".into(), reads: Reads::Folder(instance.folder().join("minutes")) }],
             folder: instance.folder().to_owned(),
             uploads: UploadSettings { max_file_mb: 1, max_total_mb: 2 },
             ..Settings::default()
         };
-        let desk = Desk::new(Arc::new(services), Arc::new(settings));
+        let service = Service::new(Arc::new(dependencies), Arc::new(settings));
         let people = PeopleState {
             store: instance.store.clone(),
             first_admin: Arc::new(FirstAdmin::at_start(&instance.store).await.expect("the database works")),
             secure: false,
         };
         let shutdown = CancellationToken::new();
-        let state = AppState::new(desk, people, shutdown.clone());
+        let state = AppState::new(service, people, shutdown.clone());
         Self { instance, shutdown, router: router(state, "http://recount.test").expect("a good address") }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mail::{
-    channel::{Channel, Delivery, Outgoing, Phase, Retry, Stop},
+    channel::{Channel, Delivery, DeliveryPhase, Outgoing, Retry, Stop},
     smtp::{Security, Smtp, SmtpSettings},
 };
 use secrecy::SecretString;
@@ -19,15 +19,15 @@ use super::{
 /// What a case must come to.
 pub enum Expected {
     Accepted,
-    NotAccepted(Phase, Option<Retry>),
+    NotAccepted(DeliveryPhase, Option<Retry>),
     Unconfirmed,
 }
 
-pub fn later(phase: Phase) -> Expected {
+pub fn later(phase: DeliveryPhase) -> Expected {
     Expected::NotAccepted(phase, Some(Retry::Later))
 }
 
-pub fn person(phase: Phase) -> Expected {
+pub fn person(phase: DeliveryPhase) -> Expected {
     Expected::NotAccepted(phase, Some(Retry::NeedsPerson))
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use documents::{mcp::Servers, read::Limits};
 use mail::{channel::Channel, outbox::Outbox, smtp::Smtp};
-use server::worker::{Services, Worker, WorkerOptions};
+use server::worker::{Dependencies, Worker, WorkerOptions};
 use summarize::SummarizerChoice;
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -24,15 +24,15 @@ pub const NO_PAUSES: &[Duration] = &[Duration::ZERO, Duration::ZERO];
 
 impl Instance {
     /// Everything that a worker needs: the built-in summarizer and the outbox folder.
-    pub fn services(&self) -> Services {
-        Services {
+    pub fn dependencies(&self) -> Dependencies {
+        Dependencies {
             store: self.store.clone(),
             summarizer: SummarizerChoice::BuiltIn,
             channel: Arc::new(Outbox::open(self.outbox()).expect("an outbox")),
             sender: "Recount <r@example.org>".parse().expect("a sender"),
             public_url: "http://recount.test".into(),
             limits: Limits::default(),
-            looks: Arc::default(),
+            probes: Arc::default(),
             mail_pauses: NO_PAUSES,
             file_pauses: NO_PAUSES,
             servers: Servers::default(),
@@ -40,13 +40,13 @@ impl Instance {
     }
 
     /// Like [`Instance::services`], with another channel.
-    pub fn services_with(&self, channel: impl Channel + 'static) -> Services {
-        Services { channel: Arc::new(channel), ..self.services() }
+    pub fn dependencies_with(&self, channel: impl Channel + 'static) -> Dependencies {
+        Dependencies { channel: Arc::new(channel), ..self.dependencies() }
     }
 
     /// Like [`Instance::services`], mailing to a server on this port.
-    pub fn services_with_smtp(&self, port: u16) -> Services {
-        self.services_with(Smtp::new(&settings(port)).expect("settings"))
+    pub fn dependencies_with_smtp(&self, port: u16) -> Dependencies {
+        self.dependencies_with(Smtp::new(&settings(port)).expect("settings"))
     }
 
     fn outbox(&self) -> PathBuf {
@@ -78,25 +78,25 @@ pub struct Running {
     task: JoinHandle<()>,
     shutdown: CancellationToken,
     /// Every task of the worker has a share of them.
-    services: Weak<Services>,
+    dependencies: Weak<Dependencies>,
 }
 
 impl Running {
-    pub fn start(services: Services) -> Self {
-        Self::start_with_grace(services, PATIENCE)
+    pub fn start(dependencies: Dependencies) -> Self {
+        Self::start_with_grace(dependencies, PATIENCE)
     }
 
     /// A worker that waits so long at a shutdown for the mail server's answer.
-    pub fn start_with_grace(services: Services, grace: Duration) -> Self {
-        Self::start_with(services, WorkerOptions { lease: LEASE, grace, ..WorkerOptions::default() })
+    pub fn start_with_grace(dependencies: Dependencies, grace: Duration) -> Self {
+        Self::start_with(dependencies, WorkerOptions { lease: LEASE, grace, ..WorkerOptions::default() })
     }
 
-    pub fn start_with(services: Services, options: WorkerOptions) -> Self {
+    pub fn start_with(dependencies: Dependencies, options: WorkerOptions) -> Self {
         let shutdown = CancellationToken::new();
-        let services = Arc::new(services);
-        let shares = Arc::downgrade(&services);
-        let task = tokio::spawn(Worker::new(services, options).run(shutdown.clone()));
-        Self { task, shutdown, services: shares }
+        let dependencies = Arc::new(dependencies);
+        let shares = Arc::downgrade(&dependencies);
+        let task = tokio::spawn(Worker::new(dependencies, options).run(shutdown.clone()));
+        Self { task, shutdown, dependencies: shares }
     }
 
     /// Tells it to shut down.
@@ -116,7 +116,7 @@ impl Running {
         self.task.abort();
         assert!(self.task.await.is_err_and(|error| error.is_cancelled()), "it was still at work");
         let gone = async {
-            while self.services.strong_count() > 0 {
+            while self.dependencies.strong_count() > 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };

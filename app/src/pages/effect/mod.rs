@@ -12,7 +12,7 @@ use crate::{
 use contract::{EffectKind, Outcome};
 use leptos::prelude::*;
 use leptos_meta::Title;
-use unconfirmed::{Decisions, Looks, Settle};
+use unconfirmed::{Decisions, Probes, Settle};
 
 /// The effect with this number of a job.
 #[server(prefix = "/api", endpoint = "pages/effect")]
@@ -58,7 +58,7 @@ fn Account(effect: EffectView, said: Option<Said>) -> impl IntoView {
                 </section>
                 {unsettled.map(|row| view! { <Settle row meaning warning /> })}
                 {second_copy.map(|offer| view! { <SendAgain action=offer.action(&job) offer /> })}
-                <Looks looks plan />
+                <Probes looks plan />
                 <Decisions decisions />
                 <Attempts attempts />
                 <Recorded history />

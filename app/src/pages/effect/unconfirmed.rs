@@ -1,7 +1,7 @@
 //! An effect that nobody can tell about: what that means, where Recount has looked, and what people decided.
 
 use crate::{
-    model::{DecisionLine, EffectRow, LookLine, LookPlan, MAX_REASON},
+    model::{DecisionLine, EffectRow, MAX_REASON, ProbeLine, ProbePlan},
     ui::{Act, ActForm, Cell, Ledger, Time},
 };
 use leptos::prelude::*;
@@ -58,8 +58,8 @@ pub fn Settle(
 
 /// Where Recount has looked for the message, and how that goes on.
 #[component]
-pub fn Looks(looks: Vec<LookLine>, plan: Option<LookPlan>) -> impl IntoView {
-    let row = |LookLine { at, place, mark, result, evidence }| {
+pub fn Probes(looks: Vec<ProbeLine>, plan: Option<ProbePlan>) -> impl IntoView {
+    let row = |ProbeLine { at, place, mark, result, evidence }| {
         vec![Cell::When(at), Cell::Text(place), Cell::State(mark, result), Cell::Words(evidence)]
     };
     let shown = plan.is_some() || !looks.is_empty();
@@ -86,11 +86,11 @@ pub fn Looks(looks: Vec<LookLine>, plan: Option<LookPlan>) -> impl IntoView {
 /// How the looks go on, or what has to be set up first.
 #[component]
 fn Plan(
-    plan: LookPlan,
+    plan: ProbePlan,
     /// No look has been made yet.
     none: bool,
 ) -> impl IntoView {
-    let LookPlan { next, places } = plan;
+    let ProbePlan { next, places } = plan;
     if places.is_empty() {
         return view! {
             <p class="empty">

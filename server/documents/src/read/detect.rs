@@ -68,7 +68,7 @@ pub(super) fn by_name(name: &str) -> Option<Format> {
     }
 }
 
-/// Looks at the content of a file, or at its beginning.
+/// Probes at the content of a file, or at its beginning.
 pub(super) fn content(name: &str, bytes: &[u8]) -> Content {
     let promised = by_name(name);
     if bytes.is_empty() {

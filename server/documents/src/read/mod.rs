@@ -195,7 +195,7 @@ pub enum Head {
     Refused,
 }
 
-/// Looks for the date in the first bytes of a file.
+/// Probes for the date in the first bytes of a file.
 pub fn date_in_head(name: &str, head: &[u8]) -> Head {
     if detect::is_container(head) {
         return Head::NeedsWhole;

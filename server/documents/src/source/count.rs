@@ -39,46 +39,46 @@ pub fn count(source: &Source, period: &Period, limits: &Limits, stop: &dyn Fn() 
             continue;
         }
         match date_entry(source, entry, limits, &mut budget) {
-            Look::Dated(Some(dated)) if dated.when.is_in(period) => count.in_month += 1,
-            Look::Dated(Some(_)) => count.other_months += 1,
-            Look::Dated(None) => count.undated += 1,
-            Look::Unreadable => count.unreadable += 1,
-            Look::Spared => count.not_looked_at += 1,
+            Glance::Dated(Some(dated)) if dated.when.is_in(period) => count.in_month += 1,
+            Glance::Dated(Some(_)) => count.other_months += 1,
+            Glance::Dated(None) => count.undated += 1,
+            Glance::Unreadable => count.unreadable += 1,
+            Glance::Spared => count.not_looked_at += 1,
         }
     }
     count
 }
 
 /// What a quick look at a document gives.
-enum Look {
+enum Glance {
     Dated(Option<Dated>),
     Unreadable,
     Spared,
 }
 
-fn date_entry(source: &Source, entry: &Entry, limits: &Limits, budget: &mut u64) -> Look {
+fn date_entry(source: &Source, entry: &Entry, limits: &Limits, budget: &mut u64) -> Glance {
     if entry.trouble.is_some() || entry.size > limits.max_bytes {
-        return Look::Unreadable;
+        return Glance::Unreadable;
     }
     let embedded = match quick_date(&entry.name, entry.modified) {
-        Quick::Decided(dated) => return Look::Dated(dated),
+        Quick::Decided(dated) => return Glance::Dated(dated),
         Quick::Whole => None,
         Quick::Head => match source.date_by_head(entry) {
             Ok(head) => Some(head),
-            Err(_) => return Look::Unreadable,
+            Err(_) => return Glance::Unreadable,
         },
     };
     let embedded = match embedded {
-        Some(Head::Refused) => return Look::Unreadable,
+        Some(Head::Refused) => return Glance::Unreadable,
         Some(Head::Date(date)) => date,
-        None | Some(Head::NeedsWhole) if entry.size > *budget => return Look::Spared,
+        None | Some(Head::NeedsWhole) if entry.size > *budget => return Glance::Spared,
         None | Some(Head::NeedsWhole) => {
             *budget -= entry.size;
             match source.read(entry, limits.max_bytes) {
                 Ok(bytes) => read::embedded_date(&entry.name, &bytes, limits),
-                Err(_) => return Look::Unreadable,
+                Err(_) => return Glance::Unreadable,
             }
         }
     };
-    Look::Dated(date_document(&entry.name, None, embedded, entry.modified))
+    Glance::Dated(date_document(&entry.name, None, embedded, entry.modified))
 }

@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 pub use self::walk::Listing;
 use crate::read::{Head, Readability, date_in_head};
 use domain::{
-    coverage::{Coverage, Outcome},
+    coverage::{Coverage, DocumentOutcome},
     place::{Folder, Place},
 };
 
@@ -244,12 +244,12 @@ fn shown(path: &Path) -> String {
 impl From<&Readability> for Coverage {
     fn from(readability: &Readability) -> Self {
         let outcome = match readability {
-            Readability::Read => Outcome::Read,
-            Readability::ReadInPart { .. } => Outcome::ReadInPart,
-            Readability::NoText { .. } => Outcome::NoText,
-            Readability::Locked { .. } => Outcome::Locked,
-            Readability::Unreadable { .. } => Outcome::Unreadable,
-            Readability::TooLarge { .. } => Outcome::TooLarge,
+            Readability::Read => DocumentOutcome::Read,
+            Readability::ReadInPart { .. } => DocumentOutcome::ReadInPart,
+            Readability::NoText { .. } => DocumentOutcome::NoText,
+            Readability::Locked { .. } => DocumentOutcome::Locked,
+            Readability::Unreadable { .. } => DocumentOutcome::Unreadable,
+            Readability::TooLarge { .. } => DocumentOutcome::TooLarge,
         };
         Self { outcome, reason: readability.why().map(str::to_owned) }
     }
@@ -257,7 +257,8 @@ impl From<&Readability> for Coverage {
 
 impl From<&SourceError> for Coverage {
     fn from(error: &SourceError) -> Self {
-        let outcome = if matches!(error, SourceError::TooLarge { .. }) { Outcome::TooLarge } else { Outcome::Unreadable };
+        let outcome =
+            if matches!(error, SourceError::TooLarge { .. }) { DocumentOutcome::TooLarge } else { DocumentOutcome::Unreadable };
         Self::because(outcome, error.why())
     }
 }

@@ -8,7 +8,7 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 
 use crate::{
-    channel::{Delivery, Phase, Retry},
+    channel::{Delivery, DeliveryPhase, Retry},
     evidence::clean,
 };
 
@@ -40,10 +40,10 @@ pub(super) fn delivery(status: StatusCode, body: &Body, peer: &str) -> Delivery 
     let evidence = evidence(status, &refusal);
     let not_accepted = |phase, retry| Delivery::NotAccepted { phase, evidence: evidence.clone(), retry };
     match status.as_u16() {
-        401 => not_accepted(Phase::Auth, Retry::NeedsPerson),
-        403 if refusal.name.contains("api_key") => not_accepted(Phase::Auth, Retry::NeedsPerson),
-        400 | 403 | 404 | 405 | 413 | 422 | 451 => not_accepted(Phase::Answer, Retry::NeedsPerson),
-        429 => not_accepted(Phase::Answer, Retry::Later),
+        401 => not_accepted(DeliveryPhase::Auth, Retry::NeedsPerson),
+        403 if refusal.name.contains("api_key") => not_accepted(DeliveryPhase::Auth, Retry::NeedsPerson),
+        400 | 403 | 404 | 405 | 413 | 422 | 451 => not_accepted(DeliveryPhase::Answer, Retry::NeedsPerson),
+        429 => not_accepted(DeliveryPhase::Answer, Retry::Later),
         _ => Delivery::Unconfirmed { evidence },
     }
 }
@@ -53,7 +53,7 @@ pub(super) fn without_message(status: StatusCode, body: &Body, peer: &str) -> De
     match delivery(status, body, peer) {
         refused @ Delivery::NotAccepted { .. } => refused,
         _ => Delivery::NotAccepted {
-            phase: Phase::Connect,
+            phase: DeliveryPhase::Connect,
             evidence: format!("{} before the message was sent", evidence(status, &refusal(body))),
             retry: Retry::Later,
         },
@@ -120,8 +120,8 @@ mod tests {
         else {
             panic!("403 is proof");
         };
-        assert_eq!((phase, evidence.as_str()), (Phase::Auth, "403 invalid_api_key: API key is invalid"));
+        assert_eq!((phase, evidence.as_str()), (DeliveryPhase::Auth, "403 invalid_api_key: API key is invalid"));
         let refused = judged(403, r#"{"name":"validation_error","message":"The domain is not verified"}"#);
-        assert!(matches!(refused, Delivery::NotAccepted { phase: Phase::Answer, .. }), "{refused:?}");
+        assert!(matches!(refused, Delivery::NotAccepted { phase: DeliveryPhase::Answer, .. }), "{refused:?}");
     }
 }

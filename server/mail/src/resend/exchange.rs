@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{Service, answer};
 use crate::{
-    channel::{Delivery, Journal, Phase, Retry, Stop},
+    channel::{Delivery, DeliveryPhase, Journal, Retry, Stop},
     evidence::{clean, innermost, is_tls},
     key::KeyHeader,
 };
@@ -41,16 +41,16 @@ pub(super) async fn hand_over(service: &Service, key: &KeyHeader, json: Vec<u8>,
 
     tokio::select! {
         biased;
-        cause = stop.requested() => return Delivery::BrokenOff { phase: Phase::Connect, cause },
+        cause = stop.requested() => return Delivery::BrokenOff { phase: DeliveryPhase::Connect, cause },
         Ok(()) = gate.reached => {}
         early = &mut answer => return without_message(service, early).await,
         () = sleep(service.limits.connect) => return not_connected(&silence(service.limits.connect), Retry::Later),
     }
     if let Err(refused) = journal.in_doubt().await {
-        return Delivery::BrokenOff { phase: Phase::Journal, cause: refused.into() };
+        return Delivery::BrokenOff { phase: DeliveryPhase::Journal, cause: refused.into() };
     }
     if let Some(cause) = stop.cause() {
-        return Delivery::BrokenOff { phase: Phase::Journal, cause };
+        return Delivery::BrokenOff { phase: DeliveryPhase::Journal, cause };
     }
     if gate.message.send(json).is_err() {
         // Nobody waits for it any more: the connection was lost before the message.
@@ -110,7 +110,7 @@ async fn without_message(service: &Service, answer: Result<Response, reqwest::Er
 }
 
 fn not_connected(evidence: &str, retry: Retry) -> Delivery {
-    Delivery::NotAccepted { phase: Phase::Connect, evidence: clean(evidence), retry }
+    Delivery::NotAccepted { phase: DeliveryPhase::Connect, evidence: clean(evidence), retry }
 }
 
 /// From the message to the end of the answer.

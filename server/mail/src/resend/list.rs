@@ -34,7 +34,7 @@ struct Listed {
     message_id: Option<String>,
 }
 
-/// Looks for the message with this Message-ID.
+/// Probes for the message with this Message-ID.
 pub(super) async fn look_for(service: &Service, message_id: &str) -> Reconciled {
     let limit = service.limits.maximum;
     match timeout(limit, find(service, message_id)).await {

@@ -33,7 +33,7 @@ use super::{
     connection::Connection,
     fault::{Fault, reply_evidence},
 };
-use crate::channel::{Cause, Delivery, Journal, Outgoing, Phase, Retry, Stop};
+use crate::channel::{Cause, Delivery, DeliveryPhase, Journal, Outgoing, Retry, Stop};
 use domain::fail_point;
 
 /// Bytes per block of the message, each with its own timer.
@@ -46,14 +46,14 @@ struct Ended {
 }
 
 impl Ended {
-    fn failed(phase: Phase, fault: &Fault) -> Self {
+    fn failed(phase: DeliveryPhase, fault: &Fault) -> Self {
         Self {
             delivery: Delivery::NotAccepted { phase, evidence: fault.evidence(), retry: fault.retry() },
             in_step: fault.leaves_in_step(),
         }
     }
 
-    fn broken_off(phase: Phase, cause: Cause) -> Self {
+    fn broken_off(phase: DeliveryPhase, cause: Cause) -> Self {
         Self { delivery: Delivery::BrokenOff { phase, cause }, in_step: false }
     }
 
@@ -82,7 +82,7 @@ enum Offer {
 pub(super) async fn deliver(relay: &Relay, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Delivery {
     if !message.is_intact() {
         return Delivery::NotAccepted {
-            phase: Phase::Prepare,
+            phase: DeliveryPhase::Prepare,
             evidence: "the stored message no longer has its SHA-256".to_owned(),
             retry: Retry::NeedsPerson,
         };
@@ -132,7 +132,12 @@ async fn run(relay: &Relay, message: &Outgoing, journal: &dyn Journal, stop: &St
 }
 
 /// Runs one step before the point of no return: it ends by its reply, its timer or a stop.
-async fn step<T>(phase: Phase, limit: Duration, stop: &Stop, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Ended> {
+async fn step<T>(
+    phase: DeliveryPhase,
+    limit: Duration,
+    stop: &Stop,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Ended> {
     let work = async {
         fail_point::reach("before smtp", phase.as_str()).await;
         work.await
@@ -149,7 +154,7 @@ async fn step<T>(phase: Phase, limit: Duration, stop: &Stop, work: impl Future<O
 }
 
 /// A positive reply may still be one to something else: only these codes are success here.
-fn expect(phase: Phase, codes: &[u16], reply: &Response) -> Result<(), Ended> {
+fn expect(phase: DeliveryPhase, codes: &[u16], reply: &Response) -> Result<(), Ended> {
     if codes.iter().any(|code| reply.has_code(*code)) {
         return Ok(());
     }
@@ -164,13 +169,13 @@ async fn open(relay: &Relay, stop: &Stop) -> Result<Connection, Ended> {
     let limits = &relay.timeouts;
     let from_the_start = if let Protection::FromTheStart(tls) = &relay.protection { Some(tls) } else { None };
     let connecting = Connection::open((relay.host.as_str(), relay.port), from_the_start, &relay.hello);
-    let mut connection = step(Phase::Connect, limits.connect, stop, connecting).await?;
+    let mut connection = step(DeliveryPhase::Connect, limits.connect, stop, connecting).await?;
     if let Protection::Upgrade(tls) = &relay.protection {
-        connection = step(Phase::StartTls, limits.command, stop, connection.upgraded(tls, &relay.hello)).await?;
+        connection = step(DeliveryPhase::StartTls, limits.command, stop, connection.upgraded(tls, &relay.hello)).await?;
     }
     if let Some(credentials) = &relay.credentials {
-        let reply = step(Phase::Auth, limits.command, stop, connection.sign_in(credentials)).await?;
-        expect(Phase::Auth, &[235], &reply)?;
+        let reply = step(DeliveryPhase::Auth, limits.command, stop, connection.sign_in(credentials)).await?;
+        expect(DeliveryPhase::Auth, &[235], &reply)?;
     }
     Ok(connection)
 }
@@ -184,15 +189,15 @@ async fn offer(
     stop: &Stop,
 ) -> Result<Offer, Ended> {
     let limits = &relay.timeouts;
-    let reply = step(Phase::Hello, limits.command, stop, connection.hello(&relay.hello)).await?;
-    expect(Phase::Hello, &[250], &reply)?;
+    let reply = step(DeliveryPhase::Hello, limits.command, stop, connection.hello(&relay.hello)).await?;
+    expect(DeliveryPhase::Hello, &[250], &reply)?;
     let reports = relay.dsn && extension(&reply, "DSN").is_some();
     let parameters =
-        mail_parameters(connection, &reply, message, reports).map_err(|fault| Ended::failed(Phase::MailFrom, &fault))?;
+        mail_parameters(connection, &reply, message, reports).map_err(|fault| Ended::failed(DeliveryPhase::MailFrom, &fault))?;
 
     let mail = connection.command(Mail::new(Some(message.from.clone()), parameters));
-    let reply = step(Phase::MailFrom, limits.command, stop, mail).await?;
-    expect(Phase::MailFrom, &[250], &reply)?;
+    let reply = step(DeliveryPhase::MailFrom, limits.command, stop, mail).await?;
+    expect(DeliveryPhase::MailFrom, &[250], &reply)?;
 
     recipient(connection, relay, &message.to, reports.then_some(Reports::All), stop).await?;
     let mut no_copy = None;
@@ -205,8 +210,8 @@ async fn offer(
         }
     }
 
-    let reply = step(Phase::Data, limits.data, stop, connection.command(Data)).await?;
-    expect(Phase::Data, &[354], &reply)?;
+    let reply = step(DeliveryPhase::Data, limits.data, stop, connection.command(Data)).await?;
+    expect(DeliveryPhase::Data, &[354], &reply)?;
     Ok(Offer::Ready { no_copy })
 }
 
@@ -243,8 +248,8 @@ async fn recipient(
 ) -> Result<(), Ended> {
     let parameters = reports.map(|reports| reports.parameters(to)).unwrap_or_default();
     let rcpt = connection.command(Rcpt::new(to.clone(), parameters));
-    let reply = step(Phase::RcptTo, relay.timeouts.command, stop, rcpt).await?;
-    expect(Phase::RcptTo, &[250, 251], &reply)
+    let reply = step(DeliveryPhase::RcptTo, relay.timeouts.command, stop, rcpt).await?;
+    expect(DeliveryPhase::RcptTo, &[250, 251], &reply)
 }
 
 /// The extensions that this message needs, or what the server lacks for it.
@@ -304,14 +309,14 @@ fn size_limit(hello: &Response) -> Option<usize> {
 /// From the 354 over the point of no return to the outcome.
 async fn hand_over(connection: &mut Connection, relay: &Relay, message: &Outgoing, journal: &dyn Journal, stop: &Stop) -> Ended {
     if let Some(cause) = stop.cause() {
-        return Ended::broken_off(Phase::Journal, cause);
+        return Ended::broken_off(DeliveryPhase::Journal, cause);
     }
     // Before the record says that the message may go out: a reply that came with the 354 is no reply to the message.
     if let Some(fault) = connection.unasked().await {
-        return Ended::failed(Phase::Data, &fault);
+        return Ended::failed(DeliveryPhase::Data, &fault);
     }
     if let Err(refused) = journal.in_doubt().await {
-        return Ended::broken_off(Phase::Journal, refused.into());
+        return Ended::broken_off(DeliveryPhase::Journal, refused.into());
     }
 
     let limits = &relay.timeouts;
@@ -327,10 +332,10 @@ async fn hand_over(connection: &mut Connection, relay: &Relay, message: &Outgoin
         Err(fault) if !mark.place().handed_over => {
             // A server that stops reading has often said why (452, 552); that waits in the connection.
             let explanation = connection.unasked().await.filter(|said| matches!(said, Fault::Unasked(_)));
-            Ended::failed(Phase::Body, &explanation.unwrap_or(fault))
+            Ended::failed(DeliveryPhase::Body, &explanation.unwrap_or(fault))
         }
         // RFC 5321 4.2.5: after a 4yz or 5yz the server must not deliver
-        Err(fault @ Fault::Reply { code: 400.., .. }) => Ended::failed(Phase::FinalDot, &fault),
+        Err(fault @ Fault::Reply { code: 400.., .. }) => Ended::failed(DeliveryPhase::FinalDot, &fault),
         Err(fault) => Ended::unconfirmed(fault.evidence()),
         // Any other 2yz, or a 3yz, belongs to another command: it proves nothing.
         Ok(reply) => Ended::unconfirmed(Fault::from_reply(&reply).evidence()),
@@ -357,7 +362,7 @@ async fn send(connection: &mut Connection, message: &Outgoing, mark: &DotMark<'_
         tokio::select! {
             biased;
             cause = stop.requested(), if !now.handed_over => {
-                return Sent::Stopped(Ended::broken_off(Phase::Body, cause));
+                return Sent::Stopped(Ended::broken_off(DeliveryPhase::Body, cause));
             }
             result = moved_or_done => if let Some(result) = result {
                 return Sent::Answer(result);

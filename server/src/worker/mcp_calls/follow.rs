@@ -57,7 +57,7 @@ impl Conversation<'_> {
 
     async fn keep(&self, number: u32, task: &Task) -> Result<bool, StepError> {
         let claim = &self.work.claim;
-        let store = &self.work.services.store;
+        let store = &self.work.dependencies.store;
         Ok(store.keep_task(claim.id, claim.epoch, number, &task.task_id, word(task.status)).await?)
     }
 
@@ -94,7 +94,7 @@ impl Conversation<'_> {
             misses = 0;
             if seen.status() != status || seen.is_terminal() {
                 status = seen.status();
-                self.work.services.store.task_seen(self.work.claim.id, number, status, seen.is_terminal()).await?;
+                self.work.dependencies.store.task_seen(self.work.claim.id, number, status, seen.is_terminal()).await?;
             }
             let (state, result) = match seen {
                 Seen::Working(pause) => {
@@ -112,7 +112,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Looks at the task, over a new connection where the old one was lost. `None`: stopped.
+    /// Probes at the task, over a new connection where the old one was lost. `None`: stopped.
     async fn look(&mut self, id: &str, stop: &CancellationToken) -> Option<Result<Seen, Fault>> {
         match stop.run_until_cancelled(self.reach()).await? {
             Ok(()) => {}
@@ -142,7 +142,7 @@ impl Conversation<'_> {
     async fn lost(&mut self, number: u32, fault: Fault) -> Asked<CallToolResult> {
         let gone = fault.is_unknown() || matches!(self.source.settings.link, Link::Stdio(_));
         if gone {
-            self.work.services.store.task_seen(self.work.claim.id, number, "not known any more", true).await?;
+            self.work.dependencies.store.task_seen(self.work.claim.id, number, "not known any more", true).await?;
         }
         self.unwritten = Some(CallEnd { number, state: CallState::Failed, detail: Some(fault.to_string()) });
         Ok(Err(fault))
@@ -171,12 +171,12 @@ impl Conversation<'_> {
     async fn leave(&mut self, number: u32) -> Result<(), StepError> {
         if matches!(self.source.settings.link, Link::Stdio(_)) {
             self.hang_up().await;
-            self.work.services.store.task_seen(self.work.claim.id, number, "ended with its program", true).await?;
+            self.work.dependencies.store.task_seen(self.work.claim.id, number, "ended with its program", true).await?;
         }
         Ok(())
     }
 
-    /// Looks until the task has ended; gives its last status. The end is written down.
+    /// Probes until the task has ended; gives its last status. The end is written down.
     async fn watch(
         &mut self,
         number: u32,
@@ -190,7 +190,7 @@ impl Conversation<'_> {
                 Ok(Some(Ok(seen))) => {
                     last = Some(seen.status());
                     if seen.is_terminal() {
-                        self.work.services.store.task_seen(self.work.claim.id, number, seen.status(), true).await?;
+                        self.work.dependencies.store.task_seen(self.work.claim.id, number, seen.status(), true).await?;
                         return Ok(last);
                     }
                     match seen {
@@ -204,7 +204,7 @@ impl Conversation<'_> {
             let _ = timeout_at(end, stop.run_until_cancelled(sleep(wait))).await;
         }
         if let Some(last) = last {
-            self.work.services.store.task_seen(self.work.claim.id, number, last, false).await?;
+            self.work.dependencies.store.task_seen(self.work.claim.id, number, last, false).await?;
         }
         Ok(last)
     }
@@ -251,7 +251,7 @@ impl Conversation<'_> {
     /// Whether somebody has cancelled the job, and it is still this worker's.
     async fn is_cancelled(&self) -> Result<bool, StepError> {
         let claim = &self.work.claim;
-        let seen = self.work.services.store.look(claim.id, claim.epoch).await?;
+        let seen = self.work.dependencies.store.look(claim.id, claim.epoch).await?;
         Ok(matches!(seen, Heartbeat::Stop))
     }
 }

@@ -74,7 +74,7 @@ impl<'a> Conversation<'a> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let new = NewCall { fingerprint, ..self.new_call("tools/call", &call.tool) };
         let claim = &self.work.claim;
-        if let Some((number, task)) = self.work.services.store.adopt_task(claim.id, claim.epoch, &new).await? {
+        if let Some((number, task)) = self.work.dependencies.store.adopt_task(claim.id, claim.epoch, &new).await? {
             match self.go_on_with(number, task).await? {
                 Err(fault) if fault.is_unknown() => {}
                 other => return Ok(other),
@@ -105,7 +105,7 @@ impl<'a> Conversation<'a> {
     pub async fn end(mut self) {
         if let Some(ended) = self.unwritten.take() {
             let claim = &self.work.claim;
-            if let Err(error) = self.work.services.store.end_call(claim.id, claim.epoch, &ended).await {
+            if let Err(error) = self.work.dependencies.store.end_call(claim.id, claim.epoch, &ended).await {
                 complain(format_args!("the end of a call of job {} could not be written", claim.id), &error);
             }
         }
@@ -166,7 +166,7 @@ impl<'a> Conversation<'a> {
     async fn begin(&mut self, call: &NewCall) -> Result<u32, StepError> {
         let claim = &self.work.claim;
         fail_point::reach("before", call.method).await;
-        let number = self.work.services.store.begin_call(claim.id, claim.epoch, self.unwritten.as_ref(), call).await?;
+        let number = self.work.dependencies.store.begin_call(claim.id, claim.epoch, self.unwritten.as_ref(), call).await?;
         self.unwritten = None;
         Ok(number)
     }

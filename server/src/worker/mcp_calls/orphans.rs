@@ -3,7 +3,7 @@
 //! was last seen.
 
 use super::task::{cancel, look};
-use crate::worker::Services;
+use crate::worker::Dependencies;
 use chrono::TimeDelta;
 use documents::mcp::{Connection, Fault, Link, ServerSource};
 use std::{sync::Arc, time::Duration};
@@ -18,18 +18,18 @@ const LONGEST_ROUND: Duration = Duration::from_mins(5);
 const LOOKED_AFTER: TimeDelta = TimeDelta::days(1);
 
 /// Goes on until `stop`. A task of its own: a slow server must not keep jobs waiting.
-pub async fn run(services: Arc<Services>, stop: CancellationToken) {
+pub async fn run(dependencies: Arc<Dependencies>, stop: CancellationToken) {
     let mut pause = ROUND;
     loop {
-        match stop.run_until_cancelled(services.store.orphaned_tasks()).await {
+        match stop.run_until_cancelled(dependencies.store.orphaned_tasks()).await {
             None => return,
             Some(Err(error)) => complain("open tasks of MCP servers could not be listed", &error),
             // Nothing can come where no server is set up.
-            Some(Ok(tasks)) if tasks.is_empty() && services.servers.is_empty() => return,
+            Some(Ok(tasks)) if tasks.is_empty() && dependencies.servers.is_empty() => return,
             Some(Ok(tasks)) => {
                 pause = if tasks.is_empty() { ROUND } else { LONGEST_ROUND.min(pause * 2) };
                 for task in tasks {
-                    let settling = Box::pin(settle(&services, &task, &stop));
+                    let settling = Box::pin(settle(&dependencies, &task, &stop));
                     if let Some(Err(error)) = stop.run_until_cancelled(settling).await {
                         complain(format_args!("a task of job {} could not be accounted for", task.job_id), &error);
                     }
@@ -43,16 +43,16 @@ pub async fn run(services: Arc<Services>, stop: CancellationToken) {
 }
 
 /// Asks for the end of a task, and looks once: the next look is the next round's.
-async fn settle(services: &Services, task: &OpenTask, stop: &CancellationToken) -> Result<(), StoreError> {
-    let server = services.servers.get(&task.source_id).filter(|server| matches!(server.settings.link, Link::Http { .. }));
+async fn settle(dependencies: &Dependencies, task: &OpenTask, stop: &CancellationToken) -> Result<(), StoreError> {
+    let server = dependencies.servers.get(&task.source_id).filter(|server| matches!(server.settings.link, Link::Http { .. }));
     let Some(server) = server else {
-        return tell(services, task, "out of reach: its source is no longer in the settings", true).await;
+        return tell(dependencies, task, "out of reach: its source is no longer in the settings", true).await;
     };
-    let is_old = services.store.clock().now() - task.started_at > LOOKED_AFTER;
+    let is_old = dependencies.store.clock().now() - task.started_at > LOOKED_AFTER;
     match ask(&server, &task.task_id, stop).await {
-        Some(Ok(status)) => tell(services, task, status.0, status.1 || is_old).await,
-        Some(Err(fault)) if fault.is_unknown() => tell(services, task, "not known any more", true).await,
-        Some(Err(fault)) if is_old => tell(services, task, &fault.to_string(), true).await,
+        Some(Ok(status)) => tell(dependencies, task, status.0, status.1 || is_old).await,
+        Some(Err(fault)) if fault.is_unknown() => tell(dependencies, task, "not known any more", true).await,
+        Some(Err(fault)) if is_old => tell(dependencies, task, &fault.to_string(), true).await,
         Some(Err(_)) | None => Ok(()),
     }
 }
@@ -72,8 +72,8 @@ async fn ask(server: &ServerSource, id: &str, stop: &CancellationToken) -> Optio
     Some(seen?.map(|seen| (seen.status(), seen.is_terminal())))
 }
 
-async fn tell(services: &Services, task: &OpenTask, status: &str, ended: bool) -> Result<(), StoreError> {
-    let store = &services.store;
+async fn tell(dependencies: &Dependencies, task: &OpenTask, status: &str, ended: bool) -> Result<(), StoreError> {
+    let store = &dependencies.store;
     let number = u32::try_from(task.number).unwrap_or_default();
     let is_new = store.task_seen(task.job_id, number, status, ended).await?;
     if let (true, true, Some(mut change)) = (ended, is_new, store.change_job(task.job_id).await?) {

@@ -60,7 +60,7 @@ pub fn pause(task: &Task) -> Duration {
     task.poll_interval_ms.map_or(USUAL_PAUSE, Duration::from_millis).clamp(PAUSES.0, PAUSES.1)
 }
 
-/// Looks at a task (`tasks/get`). `None`: stopped.
+/// Probes at a task (`tasks/get`). `None`: stopped.
 pub async fn look(
     connection: &mut Connection,
     source: &ServerSource,

@@ -15,7 +15,7 @@ use documents::{
     },
 };
 use domain::{
-    coverage::{Coverage, Outcome},
+    coverage::{Coverage, DocumentOutcome},
     fail_point,
     period::{Period, parse_zone},
     spec::{SourcePlace, SourceSpec},
@@ -49,7 +49,7 @@ impl Budget {
         } else {
             document.text = None;
             let why = format!("the documents of one report may have {} MB of text together", MAX_TEXT >> 20);
-            document.coverage = Coverage::because(Outcome::TooLarge, why);
+            document.coverage = Coverage::because(DocumentOutcome::TooLarge, why);
         }
     }
 }
@@ -119,14 +119,16 @@ async fn list(work: &Work) -> Result<(Vec<Origin>, Vec<CollectedDocument>), Step
         };
         let Some(listed) = work.on_thread(&format!("listing of {name}"), MAX_LISTING, listing).await? else {
             let why = took_too_long("listing", MAX_LISTING);
-            troubles.push(line(&name, "(the folder)", Coverage::because(Outcome::Unreadable, why)));
+            troubles.push(line(&name, "(the folder)", Coverage::because(DocumentOutcome::Unreadable, why)));
             continue;
         };
         let (opened, listing) = listed.map_err(|error| ended_abnormally(&error))?;
         match (opened, listing) {
             (Ok(source), Some(listing)) => {
                 troubles.extend(
-                    listing.incomplete.map(|why| line(&name, "(the folder)", Coverage::because(Outcome::ReadInPart, why))),
+                    listing
+                        .incomplete
+                        .map(|why| line(&name, "(the folder)", Coverage::because(DocumentOutcome::ReadInPart, why))),
                 );
                 origins.extend(listing.entries.into_iter().map(|entry| Origin::Folder(source.clone(), entry)));
             }
@@ -134,7 +136,7 @@ async fn list(work: &Work) -> Result<(Vec<Origin>, Vec<CollectedDocument>), Step
             (Ok(_), None) => {}
         }
     }
-    let uploads = work.services.store.uploads(work.claim.owner, work.claim.request_key).await?;
+    let uploads = work.dependencies.store.uploads(work.claim.owner, work.claim.request_key).await?;
     origins.extend(uploads.into_iter().map(Origin::Upload));
     Ok((origins, troubles))
 }
@@ -166,7 +168,7 @@ fn took_too_long(what: &str, longest: Duration) -> String {
 
 /// Reads one document.
 async fn read(work: &Work, origin: Origin, period: &Period) -> Result<CollectedDocument, StepError> {
-    let limits = work.services.limits;
+    let limits = work.dependencies.limits;
     let period = *period;
     let (source, name) = match &origin {
         Origin::Folder(source, entry) => (source.name().to_owned(), entry.name.clone()),
@@ -175,7 +177,7 @@ async fn read(work: &Work, origin: Origin, period: &Period) -> Result<CollectedD
     let bytes = match &origin {
         Origin::Upload(upload) => match uploaded(work, upload).await? {
             Ok(bytes) => bytes,
-            Err(lost) => return Ok(line(&source, &name, Coverage::because(Outcome::Unreadable, lost.in_words()))),
+            Err(lost) => return Ok(line(&source, &name, Coverage::because(DocumentOutcome::Unreadable, lost.in_words()))),
         },
         Origin::Folder(..) => Vec::new(),
     };
@@ -191,15 +193,15 @@ async fn read(work: &Work, origin: Origin, period: &Period) -> Result<CollectedD
         return read.map_err(|error| ended_abnormally(&error));
     }
     let why = took_too_long("reading", limits.max_time);
-    Ok(line(&source, &name, Coverage::because(Outcome::Unreadable, why)))
+    Ok(line(&source, &name, Coverage::because(DocumentOutcome::Unreadable, why)))
 }
 
 /// The bytes of an uploaded file, or why there are none any more. While the file store is out of reach, that is not known: the
 /// job waits for a while and then fails, since a report without what was uploaded for it is not what was ordered.
 async fn uploaded(work: &Work, upload: &Upload) -> Result<Result<Vec<u8>, FilesError>, StepError> {
-    let mut pauses = work.services.file_pauses.iter();
+    let mut pauses = work.dependencies.file_pauses.iter();
     loop {
-        let error = match work.unless_stopped(Box::pin(work.services.store.upload_bytes(upload.id))).await? {
+        let error = match work.unless_stopped(Box::pin(work.dependencies.store.upload_bytes(upload.id))).await? {
             Ok(bytes) => return Ok(Ok(bytes.unwrap_or_default())),
             Err(StoreError::Files(error)) => error,
             Err(error) => return Err(error.into()),
@@ -223,7 +225,7 @@ pub fn whole_month(of: Month) -> Option<When> {
 
 fn from_folder(source: &Source, entry: &Entry, period: &Period, limits: &Limits) -> CollectedDocument {
     if let Some(why) = &entry.trouble {
-        return line(source.name(), &entry.name, Coverage::because(Outcome::Unreadable, why.clone()));
+        return line(source.name(), &entry.name, Coverage::because(DocumentOutcome::Unreadable, why.clone()));
     }
     // Most documents of other months can be told without reading them whole.
     let early = match quick_date(&entry.name, entry.modified) {
@@ -235,7 +237,7 @@ fn from_folder(source: &Source, entry: &Entry, period: &Period, limits: &Limits)
         Quick::Whole => None,
     };
     if let Some(dated) = early.filter(|dated| !dated.when.is_in(period)) {
-        return dated_line(line(source.name(), &entry.name, Outcome::OtherMonth.into()), &dated, period);
+        return dated_line(line(source.name(), &entry.name, DocumentOutcome::OtherMonth.into()), &dated, period);
     }
     fail_point::reach_blocking("before reading", &entry.name);
     let read = source.read(entry, limits.max_bytes);
@@ -277,14 +279,14 @@ fn examine(found: &Found<'_>, bytes: &[u8], period: &Period, limits: &Limits) ->
         Some(dated) => {
             document = dated_line(document, &dated, period);
             if !dated.when.is_in(period) {
-                document.coverage = Outcome::OtherMonth.into();
+                document.coverage = DocumentOutcome::OtherMonth.into();
             }
         }
         None if found.asked_for_month => {
             document.date = Some(period.month().to_string());
             document.dated_by = Some(format!("the source: it was asked for {}", period.month().title()));
         }
-        None if document.coverage.is_usable() => document.coverage = Outcome::Undated.into(),
+        None if document.coverage.is_usable() => document.coverage = DocumentOutcome::Undated.into(),
         None => {}
     }
     if document.coverage.is_usable() {
@@ -297,8 +299,9 @@ fn examine(found: &Found<'_>, bytes: &[u8], period: &Period, limits: &Limits) ->
 /// Orders the list: the documents that the report uses by date and name, then the rest; and numbers the former.
 fn number(documents: &mut [CollectedDocument]) {
     documents.sort_by(|a, b| {
-        let key =
-            |document: &CollectedDocument| (!document.coverage.is_usable(), document.coverage.outcome == Outcome::OtherMonth);
+        let key = |document: &CollectedDocument| {
+            (!document.coverage.is_usable(), document.coverage.outcome == DocumentOutcome::OtherMonth)
+        };
         key(a).cmp(&key(b)).then_with(|| a.date.cmp(&b.date)).then_with(|| a.name.cmp(&b.name))
     });
     let usable = documents.iter_mut().filter(|document| document.text.is_some());
@@ -349,7 +352,7 @@ fn nothing_found(work: &Work, documents: &[CollectedDocument]) -> String {
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
     };
     let mut unusable = BTreeMap::new();
-    for document in documents.iter().filter(|document| document.coverage.outcome != Outcome::OtherMonth) {
+    for document in documents.iter().filter(|document| document.coverage.outcome != DocumentOutcome::OtherMonth) {
         *unusable.entry(document.coverage.outcome.label().to_lowercase()).or_insert(0_usize) += 1;
     }
     let mut sentence = format!("No documents for {} in {place}.", spec.month.title());

@@ -12,7 +12,7 @@ use crate::worker::{
 use async_trait::async_trait;
 use contract::{Effect, JobKind, NotDone, Outcome, Refusal, StepKind, Verdict};
 use mail::{
-    channel::{Channel, Delivery, Journal, Outgoing, Phase, Refused, Retry, Stop},
+    channel::{Channel, Delivery, DeliveryPhase, Journal, Outgoing, Refused, Retry, Stop},
     compose::compose,
 };
 use std::time::Duration;
@@ -23,12 +23,12 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
     let mut now = record(work).await?;
     render_messages(work, &now).await?;
     if now.job.emails().any(|email| email.outcome == Outcome::Unconfirmed) {
-        work.pulse.allow(work.services.channel.longest() * u32::try_from(now.job.emails().count()).unwrap_or(u32::MAX));
+        work.pulse.allow(work.dependencies.channel.longest() * u32::try_from(now.job.emails().count()).unwrap_or(u32::MAX));
         // Asking starts nothing, but a service may be slow to answer, and a Cancel must not wait for that.
-        work.unless_stopped(Box::pin(reconcile::unconfirmed_emails(&work.services, work.claim.id))).await??;
+        work.unless_stopped(Box::pin(reconcile::unconfirmed_emails(&work.dependencies, work.claim.id))).await??;
         now = record(work).await?;
     }
-    for pause in std::iter::once(Duration::ZERO).chain(work.services.mail_pauses.iter().copied()) {
+    for pause in std::iter::once(Duration::ZERO).chain(work.dependencies.mail_pauses.iter().copied()) {
         let waiting: Vec<u32> = now.job.emails().filter(|email| email.may_begin()).map(|email| email.number).collect();
         if waiting.is_empty() {
             break;
@@ -46,24 +46,24 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
 }
 
 async fn record(work: &Work) -> Result<Record, StepError> {
-    work.services.store.job(work.claim.id).await?.ok_or(StepError::Stopped)
+    work.dependencies.store.job(work.claim.id).await?.ok_or(StepError::Stopped)
 }
 
 /// Renders every message before the first attempt at any. What is stored already stays; a second copy's was stored with it.
 async fn render_messages(work: &Work, record: &Record) -> Result<(), StepError> {
-    let services = &work.services;
+    let dependencies = &work.dependencies;
     work.progress(StepKind::Email, 0, record.job.emails().count()).await?;
     if record.job.kind == JobKind::SecondCopy {
         return Ok(());
     }
-    let notices = notices(services, record).await?.ok_or_else(|| {
+    let notices = notices(dependencies, record).await?.ok_or_else(|| {
         StepError::Failed("The report, or a recipient's address, cannot be read any more. Start the report again.".into())
     })?;
     let mut messages = Vec::new();
     for (number, notice) in notices {
         let composed = compose(&notice).map_err(|error| StepError::Failed(error.to_string()))?;
         let message = Message {
-            sender: services.sender.email.to_string(),
+            sender: dependencies.sender.email.to_string(),
             recipient: notice.to.to_string(),
             message_id: composed.message_id,
             sha256: composed.sha256.to_vec(),
@@ -89,11 +89,11 @@ async fn send(work: &Work, number: u32) -> Result<(), StepError> {
     if change.job.kind == JobKind::SecondCopy && change.is_withdrawn().await? {
         return Err(StepError::Failed("The report was withdrawn before its link went out again.".into()));
     }
-    change.job.begin_email(work.claim.epoch, number, work.services.channel.via())?;
+    change.job.begin_email(work.claim.epoch, number, work.dependencies.channel.via())?;
     let effect = change.job.effect(number).cloned().ok_or(Refusal::OutOfOrder("no such effect"))?;
     change.commit().await?;
 
-    let verdict = match outgoing(&work.services.store, work.claim.id, &effect).await? {
+    let verdict = match outgoing(&work.dependencies.store, work.claim.id, &effect).await? {
         Some(outgoing) => deliver(work, &effect, &outgoing).await,
         None => Verdict::NotDone(NotDone::GaveUp, "the stored message cannot be read".into()),
     };
@@ -103,8 +103,8 @@ async fn send(work: &Work, number: u32) -> Result<(), StepError> {
 async fn deliver(work: &Work, effect: &Effect, outgoing: &Outgoing) -> Verdict {
     let stop = Stop { cancel: work.halt.stop.clone(), give_up: work.halt.give_up.clone() };
     let journal = Doubt { work, number: effect.number };
-    let channel: &dyn Channel = work.services.channel.as_ref();
-    let exhausted = usize::try_from(effect.attempts).is_ok_and(|attempts| attempts > work.services.mail_pauses.len());
+    let channel: &dyn Channel = work.dependencies.channel.as_ref();
+    let exhausted = usize::try_from(effect.attempts).is_ok_and(|attempts| attempts > work.dependencies.mail_pauses.len());
     work.pulse.allow(channel.longest());
     match channel.deliver(outgoing, &journal, &stop).await {
         Delivery::Accepted { evidence, peer } => Verdict::Done(format!("{evidence} ({peer})")),
@@ -113,7 +113,12 @@ async fn deliver(work: &Work, effect: &Effect, outgoing: &Outgoing) -> Verdict {
                 Retry::NeedsPerson
                     if matches!(
                         phase,
-                        Phase::MailFrom | Phase::RcptTo | Phase::Data | Phase::Body | Phase::FinalDot | Phase::Answer
+                        DeliveryPhase::MailFrom
+                            | DeliveryPhase::RcptTo
+                            | DeliveryPhase::Data
+                            | DeliveryPhase::Body
+                            | DeliveryPhase::FinalDot
+                            | DeliveryPhase::Answer
                     ) =>
                 {
                     NotDone::Refused
@@ -142,7 +147,7 @@ struct Doubt<'a> {
 #[async_trait]
 impl Journal for Doubt<'_> {
     async fn in_doubt(&self) -> Result<(), Refused> {
-        let store = &self.work.services.store;
+        let store = &self.work.dependencies.store;
         let storage = |error: StoreError| match error {
             StoreError::Refused(Refusal::CancelRequested) => Refused::Cancelled,
             StoreError::Refused(Refusal::LeaseLost) => Refused::LeaseLost,

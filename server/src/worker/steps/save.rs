@@ -7,7 +7,6 @@ use crate::{
     worker::run::{StepError, Work},
 };
 use contract::StepKind;
-use contract::wording;
 use domain::{fail_point, id::ReportId};
 use serde_json::json;
 use store::{CollectedDocument, StoreError};
@@ -16,7 +15,7 @@ use summarize::Draft;
 /// Runs the step.
 pub async fn run(work: &Work) -> Result<(), StepError> {
     let (id, spec) = (work.claim.id, &work.claim.spec);
-    let store = &work.services.store;
+    let store = &work.dependencies.store;
     let draft = store
         .summary(id)
         .await?
@@ -44,7 +43,7 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
         job_id: id.to_string(),
     };
     let base = format!("/reports/{report}");
-    let markdown = render_markdown(&content, &format!("{}{base}", work.services.public_url));
+    let markdown = render_markdown(&content, &format!("{}{base}", work.dependencies.public_url));
     let html = render_html(&content, &base);
     let provenance = json!({
         "month": spec.month, "zone": spec.zone, "start": spec.start, "end": spec.end, "interval": content.interval, "instructions": spec.instructions,

@@ -9,7 +9,7 @@ use summarize::{CallHandle, CallIntent, CallOutcome, Ledger, Received, SourceTex
 
 /// Runs the step.
 pub async fn run(work: &Work) -> Result<(), StepError> {
-    let store = &work.services.store;
+    let store = &work.dependencies.store;
     let documents = store
         .documents(work.claim.id)
         .await?
@@ -25,7 +25,7 @@ pub async fn run(work: &Work) -> Result<(), StepError> {
         .collect();
     let spec = &work.claim.spec;
     let task = Task { title: spec.month.title(), instructions: spec.instructions.clone(), documents };
-    let summarizer = work.services.summarizer.open(store.clock()).map_err(in_words)?;
+    let summarizer = work.dependencies.summarizer.open(store.clock()).map_err(in_words)?;
     let ledger = JobLedger { work, longest: summarizer.longest(), trouble: Mutex::new(None) };
     work.pulse.allow(ledger.longest);
     let draft = summarizer.summarize(&task, &ledger, &work.halt.stop).await;

@@ -5,7 +5,7 @@
 //! by device and number; that costs two calls of the operating system. The file itself must not be opened for that: closing it
 //! would take this process's locks from SQLite.
 
-use crate::{PlaceError, Trouble};
+use crate::{PlaceError, Unavailable};
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use std::{
@@ -89,10 +89,10 @@ impl OpenFile {
         }
         let now = metadata(path)?;
         if Identity::from(&now) != *database || now.len() < size.fetch_max(now.len(), Relaxed) {
-            return Err(Trouble::Replaced.into());
+            return Err(Unavailable::Replaced.into());
         }
         match wal {
-            Some((path, wal)) if Identity::from(&metadata(path)?) != *wal => Err(Trouble::Replaced.into()),
+            Some((path, wal)) if Identity::from(&metadata(path)?) != *wal => Err(Unavailable::Replaced.into()),
             _ => Ok(()),
         }
     }
@@ -101,7 +101,7 @@ impl OpenFile {
     pub fn takes_changes(&self) -> Result<(), sqlx::Error> {
         self.is_in_place()?;
         let disk = statvfs(&self.files.path).map_err(io::Error::from)?;
-        if disk.f_flag.contains(StatVfsMountFlags::RDONLY) { Err(Trouble::ReadOnlyFolder.into()) } else { Ok(()) }
+        if disk.f_flag.contains(StatVfsMountFlags::RDONLY) { Err(Unavailable::ReadOnlyFolder.into()) } else { Ok(()) }
     }
 
     /// Whether there is room for new orders.
@@ -109,13 +109,13 @@ impl OpenFile {
         self.takes_changes()?;
         let disk = statvfs(&self.files.path).map_err(io::Error::from)?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        if free < self.keep_free { Err(Trouble::NoRoom.into()) } else { Ok(()) }
+        if free < self.keep_free { Err(Unavailable::NoRoom.into()) } else { Ok(()) }
     }
 }
 
 fn metadata(path: &Path) -> Result<Metadata, sqlx::Error> {
     fs::metadata(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Trouble::Replaced.into(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Unavailable::Replaced.into(),
         _ => sqlx::Error::Io(error),
     })
 }

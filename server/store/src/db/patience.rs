@@ -1,6 +1,6 @@
 //! How long is waited for the right to write.
 
-use crate::Trouble;
+use crate::Unavailable;
 use std::{cell::Cell, time::Duration};
 use tokio::{
     task_local,
@@ -19,7 +19,7 @@ pub async fn waiting_at_most<T>(longest: Duration, work: impl Future<Output = T>
 }
 
 /// Waits for `begin` as long as this task may, and fails with `late` then.
-pub async fn patiently<T>(late: Trouble, begin: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+pub async fn patiently<T>(late: Unavailable, begin: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     let Ok(left) = LEFT.try_with(Cell::get) else { return begin.await };
     let asked_at = Instant::now();
     let result = timeout(left, begin).await;
@@ -40,10 +40,10 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 Ok(7)
             };
-            assert_eq!(patiently(Trouble::Busy, short).await.ok(), Some(7));
+            assert_eq!(patiently(Unavailable::Busy, short).await.ok(), Some(7));
             for _ in 0..2 {
-                let late = patiently::<u32>(Trouble::Busy, pending()).await.expect_err("it never begins");
-                assert_eq!(Trouble::of(&late), Some(Trouble::Busy));
+                let late = patiently::<u32>(Unavailable::Busy, pending()).await.expect_err("it never begins");
+                assert_eq!(Unavailable::of(&late), Some(Unavailable::Busy));
             }
         })
         .await;
@@ -56,6 +56,6 @@ mod tests {
             tokio::time::sleep(Duration::from_mins(1)).await;
             Ok(7)
         };
-        assert_eq!(patiently(Trouble::Busy, late).await.ok(), Some(7));
+        assert_eq!(patiently(Unavailable::Busy, late).await.ok(), Some(7));
     }
 }

@@ -10,7 +10,7 @@
 use super::connection::{Connection, retry_after};
 use super::events::{Events, LONGEST_EVENT, TooLong};
 use super::prompt::Prompt;
-use super::protocol::{Answer, Heard, Stop, Trouble, framing};
+use super::protocol::{Answer, Heard, Stop, Unavailable, framing};
 use super::settings::ModelSettings;
 use crate::SummarizeError;
 use crate::ledger::{CallIntent, CallOutcome, Ledger, Received};
@@ -368,10 +368,10 @@ impl Caller<'_> {
         })
     }
 
-    fn trouble(&self, trouble: Trouble) -> Fault {
+    fn trouble(&self, trouble: Unavailable) -> Fault {
         let host = self.connection.host();
         match trouble {
-            Trouble::Said(event) => {
+            Unavailable::Said(event) => {
                 let event = event.to_string();
                 tracing::warn!(%host, event = %event.chars().take(500).collect::<String>(), "a model broke off its answer");
                 let message = message_of(event.as_bytes()).unwrap_or_else(|| "it did not say why".to_owned());
@@ -380,7 +380,7 @@ impl Caller<'_> {
                 let retry = if may_pass.iter().any(|word| event.contains(word)) { Retry::AfterBackoff } else { Retry::No };
                 Fault { reason, retry }
             }
-            Trouble::Foreign => Fault::for_good(format!(
+            Unavailable::Foreign => Fault::for_good(format!(
                 "The model server at {host} sent something that is not a model's answer. Check its address and protocol."
             )),
         }

@@ -43,7 +43,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Looks at a world whose program has stopped.
+    /// Probes at a world whose program has stopped.
     pub async fn gather(world: &World, told: Value, page: String, cancel: Cancel, took: Option<Duration>) -> Self {
         let database = world.home.database();
         let mut raw = Raw::open(database).await;

@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 24;
 /// How many forms one form may draw, directly and through others.
 const MAX_DRAWS: u64 = 10_000;
 
-/// Looks at every compressed stream of the file as it lies there, before object streams are unpacked by the parser.
+/// Probes at every compressed stream of the file as it lies there, before object streams are unpacked by the parser.
 pub(super) fn raw_streams(bytes: &[u8], max_inflated: u64) -> Result<(), Refusal> {
     const KEYWORD: &[u8] = b"stream";
     let mut budget = Budget::new(max_inflated);

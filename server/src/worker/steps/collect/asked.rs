@@ -12,7 +12,7 @@ use documents::{
     source::dating::{Quick, quick_date},
 };
 use domain::{
-    coverage::{Coverage, Outcome},
+    coverage::{Coverage, DocumentOutcome},
     period::Period,
     spec::{SourcePlace, SourceSpec},
 };
@@ -54,9 +54,9 @@ pub async fn begin<'a>(
     let fill = Fill::new(period).ok_or_else(|| StepError::Failed("The month is too far away for a report.".into()))?;
     for SourceSpec { name, place, .. } in &work.claim.spec.sources {
         let SourcePlace::Server { server } = place else { continue };
-        let Some(server) = work.services.servers.get(server) else {
+        let Some(server) = work.dependencies.servers.get(server) else {
             let why = "it is no longer in the settings of the process that made this report";
-            lines.push(line(name, SERVER, Coverage::because(Outcome::Unreadable, why)));
+            lines.push(line(name, SERVER, Coverage::because(DocumentOutcome::Unreadable, why)));
             continue;
         };
         let conversation = Conversation::new(work, Arc::new(ServerSource { name: name.clone(), ..server.as_ref().clone() }));
@@ -88,7 +88,7 @@ impl Asking<'_> {
         if wanted.resources.is_some() {
             let (resources, trouble) = self.resources().await?;
             if let Some(why) = trouble {
-                let outcome = if resources.is_empty() { Outcome::Unreadable } else { Outcome::ReadInPart };
+                let outcome = if resources.is_empty() { DocumentOutcome::Unreadable } else { DocumentOutcome::ReadInPart };
                 lines.push(line(&self.name(), "(the list of resources)", Coverage::because(outcome, why)));
             }
             let by_month = wanted.resources_name_month();
@@ -135,7 +135,7 @@ impl Asking<'_> {
         let Given { name, title, modified, .. } = described(resource);
         match quick_date(&name, modified) {
             Quick::Decided(Some(dated)) if !by_month && !dated.when.is_in(period) => {
-                let other = line(&self.name(), &name, Outcome::OtherMonth.into());
+                let other = line(&self.name(), &name, DocumentOutcome::OtherMonth.into());
                 Some(super::dated_line(CollectedDocument { title, ..other }, &dated, period))
             }
             _ => None,
@@ -168,14 +168,18 @@ impl Asking<'_> {
 
     async fn read(&mut self, resource: &Resource, work: &Work) -> Result<Vec<Result<Given, CollectedDocument>>, StepError> {
         let name = described(resource).name;
-        let max = work.services.limits.max_bytes;
+        let max = work.dependencies.limits.max_bytes;
         if let Some(size) = resource.size.filter(|size| *size > max) {
-            let coverage = Coverage::because(Outcome::TooLarge, too_large(size, max));
+            let coverage = Coverage::because(DocumentOutcome::TooLarge, too_large(size, max));
             return Ok(vec![Err(line(&self.name(), &name, coverage))]);
         }
         Ok(match self.conversation.read(&resource.uri).await? {
             Ok(read) if read.contents.is_empty() => {
-                vec![Err(line(&self.name(), &name, Coverage::because(Outcome::NoText, "the server gave no content for it")))]
+                vec![Err(line(
+                    &self.name(),
+                    &name,
+                    Coverage::because(DocumentOutcome::NoText, "the server gave no content for it"),
+                ))]
             }
             Ok(read) => contents(resource, read.contents).into_iter().map(Ok).collect(),
             Err(fault) => vec![Err(self.unanswered(&name, &fault))],
@@ -195,10 +199,10 @@ impl Asking<'_> {
                 Part::Document(_) | Part::Link(_) => None,
             });
             let why = format!("the tool says: {}", said.as_deref().unwrap_or("an error, without a word about it"));
-            return Ok(vec![Err(line(&self.name(), &call.tool, Coverage::because(Outcome::Unreadable, why)))]);
+            return Ok(vec![Err(line(&self.name(), &call.tool, Coverage::because(DocumentOutcome::Unreadable, why)))]);
         }
         if parts.is_empty() {
-            let nothing = Coverage::because(Outcome::NoText, "the tool gave nothing");
+            let nothing = Coverage::because(DocumentOutcome::NoText, "the tool gave nothing");
             return Ok(vec![Err(line(&self.name(), &call.tool, nothing))]);
         }
         let (mut given, mut links) = (Vec::new(), 0);
@@ -207,7 +211,7 @@ impl Asking<'_> {
                 Part::Document(document) => given.push(Ok(document)),
                 Part::Link(_) if links == MAX_LINKS => {
                     let why = format!("it leads to more than {MAX_LINKS} resources; the rest was not read");
-                    given.push(Err(line(&self.name(), &call.tool, Coverage::because(Outcome::ReadInPart, why))));
+                    given.push(Err(line(&self.name(), &call.tool, Coverage::because(DocumentOutcome::ReadInPart, why))));
                     links += 1;
                 }
                 Part::Link(_) if links > MAX_LINKS => {}
@@ -221,7 +225,7 @@ impl Asking<'_> {
     }
 
     fn unanswered(&self, name: &str, fault: &Fault) -> CollectedDocument {
-        let outcome = if *fault == Fault::TooLarge { Outcome::TooLarge } else { Outcome::Unreadable };
+        let outcome = if *fault == Fault::TooLarge { DocumentOutcome::TooLarge } else { DocumentOutcome::Unreadable };
         line(&self.name(), name, Coverage::because(outcome, fault.to_string()))
     }
 }
@@ -237,9 +241,9 @@ async fn look_through(
     let Given { name, title, modified, bytes } = given;
     let bytes = match bytes {
         Ok(bytes) => bytes,
-        Err(why) => return Ok(line(source, &name, Coverage::because(Outcome::Unreadable, why))),
+        Err(why) => return Ok(line(source, &name, Coverage::because(DocumentOutcome::Unreadable, why))),
     };
-    let (limits, period, source_name, document_name) = (work.services.limits, *period, source.to_owned(), name.clone());
+    let (limits, period, source_name, document_name) = (work.dependencies.limits, *period, source.to_owned(), name.clone());
     let reading = move || {
         let found = Found { source: &source_name, name: &document_name, by_hand: None, modified, asked_for_month: by_month };
         examine(&found, &bytes, &period, &limits)
@@ -249,6 +253,8 @@ async fn look_through(
             let document = read.map_err(|error| ended_abnormally(&error))?;
             Ok(CollectedDocument { title: document.title.or(title), ..document })
         }
-        None => Ok(line(source, &name, Coverage::because(Outcome::Unreadable, took_too_long("reading", limits.max_time)))),
+        None => {
+            Ok(line(source, &name, Coverage::because(DocumentOutcome::Unreadable, took_too_long("reading", limits.max_time))))
+        }
     }
 }

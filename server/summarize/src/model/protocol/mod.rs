@@ -78,7 +78,7 @@ pub(super) enum Heard {
 
 /// An event that no answer can go on after.
 #[derive(Debug, PartialEq)]
-pub(super) enum Trouble {
+pub(super) enum Unavailable {
     /// The server says that it gives up.
     Said(Value),
     /// No event of this kind of server.
@@ -87,13 +87,13 @@ pub(super) enum Trouble {
 
 impl Answer {
     /// Takes in the data of one event.
-    pub(super) fn hear(&mut self, provider: Provider, data: &[u8]) -> Result<Heard, Trouble> {
+    pub(super) fn hear(&mut self, provider: Provider, data: &[u8]) -> Result<Heard, Unavailable> {
         if provider == Provider::OpenAiCompatible && data == b"[DONE]" {
             return Ok(Heard::End);
         }
-        let event: Value = serde_json::from_slice(data).map_err(|_| Trouble::Foreign)?;
+        let event: Value = serde_json::from_slice(data).map_err(|_| Unavailable::Foreign)?;
         if event.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(Trouble::Said(event));
+            return Err(Unavailable::Said(event));
         }
         if self.evidence.provider_id.is_none() {
             let id = ["/id", "/message/id", "/responseId"].iter().find_map(|path| event.pointer(path)?.as_str());
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn heard(provider: Provider, event: &Value) -> (Answer, Result<Heard, Trouble>) {
+    fn heard(provider: Provider, event: &Value) -> (Answer, Result<Heard, Unavailable>) {
         let mut answer = Answer::default();
         let heard = answer.hear(provider, event.to_string().as_bytes());
         (answer, heard)
@@ -222,8 +222,8 @@ mod tests {
     fn a_server_that_gives_up_and_one_that_is_none_are_told_apart() {
         let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
         for provider in [Provider::OpenAiCompatible, Provider::Anthropic, Provider::Ollama, Provider::Gemini] {
-            assert_eq!(heard(provider, &overloaded).1, Err(Trouble::Said(overloaded.clone())));
-            assert_eq!(Answer::default().hear(provider, b"<html>"), Err(Trouble::Foreign));
+            assert_eq!(heard(provider, &overloaded).1, Err(Unavailable::Said(overloaded.clone())));
+            assert_eq!(Answer::default().hear(provider, b"<html>"), Err(Unavailable::Foreign));
         }
     }
 

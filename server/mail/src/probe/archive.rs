@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 
 use super::{
-    Finding, Look, MailboxSettings, SettingsError, Wanted, fields,
+    Finding, MailboxSettings, Probe, SettingsError, Wanted, fields,
     imap::{Found, Mailbox, Query},
     run,
 };
@@ -17,7 +17,7 @@ const MAX_CANDIDATES: usize = 20;
 /// Only the one header field, and no more of it than a line may have.
 const SECTION: &str = "BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)]<0.4096>";
 
-/// Looks for the copy by its exact Message-ID.
+/// Probes for the copy by its exact Message-ID.
 pub struct Archive {
     name: String,
     mailbox: std::sync::Arc<Mailbox>,
@@ -35,7 +35,7 @@ impl Archive {
 }
 
 #[async_trait]
-impl Look for Archive {
+impl Probe for Archive {
     fn name(&self) -> &str {
         &self.name
     }
@@ -71,7 +71,7 @@ fn judge(name: &str, keys: &str, id: &str, found: &Found) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::imap::Hit;
+    use crate::probe::imap::Hit;
 
     fn judged(headers: &[&str]) -> Finding {
         let hits = (1..).zip(headers).map(|(uid, text)| Hit { uid, arrived: None, bytes: text.as_bytes().to_vec() }).collect();

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use super::Scan;
 use crate::evidence::clean;
 
-/// Looks for the two lines with one queue id.
+/// Probes for the two lines with one queue id.
 pub(super) struct Postfix {
     id: Vec<u8>,
     /// Queue ids under which a message with the id is arriving, and the line that says so.

@@ -7,8 +7,8 @@ use chrono::TimeDelta;
 use contract::{CancelAnswer, Outcome, Phase, headline};
 use domain::id::RequestKey;
 use http::StatusCode;
-use server::worker::{Services, WorkerOptions};
-use store::Trouble;
+use server::worker::{Dependencies, WorkerOptions};
+use store::Unavailable;
 use tokio::time::{Instant, sleep};
 
 use crate::support::{
@@ -75,10 +75,10 @@ async fn costs_nothing(way: Way) {
     let mut model = ModelServer::start(vec![Deaf(words, "- The library stays open until ten. [2:1]\n")]).await;
     let smtp = Server::start(Script::default());
     let options = WorkerOptions { lease, grace: PATIENCE, ..WorkerOptions::default() };
-    let services = Services { summarizer: model.summarizer(), ..instance.services_with_smtp(smtp.port) };
-    let others = Services { store: instance.another_store().await, ..services.clone() };
+    let dependencies = Dependencies { summarizer: model.summarizer(), ..instance.dependencies_with_smtp(smtp.port) };
+    let others = Dependencies { store: instance.another_store().await, ..dependencies.clone() };
     let id = instance.job(TWO).await;
-    let worker = Running::start_with(services, options.clone());
+    let worker = Running::start_with(dependencies, options.clone());
     model.holding().await;
     let other = Running::start_with(others, options);
 
@@ -145,10 +145,10 @@ async fn while_another_process_writes_everybody_is_told_in_time() {
     // SQLite itself would have waited for ten seconds, twice.
     assert!(asked.elapsed() < Duration::from_secs(9), "{:?}", asked.elapsed());
     let detail = told.problem(503)["detail"].as_str().unwrap().to_owned();
-    assert!(detail.starts_with(Trouble::Busy.sentence()) && detail.contains("not known whether your Cancel"), "{detail}");
+    assert!(detail.starts_with(Unavailable::Busy.sentence()) && detail.contains("not known whether your Cancel"), "{detail}");
     assert_eq!(program.get(&api).await.json()["phase"], "queued");
     let ready = site.stranger().get("/readyz").await;
-    assert_eq!((ready.status, ready.text.as_str()), (StatusCode::SERVICE_UNAVAILABLE, Trouble::Busy.sentence()));
+    assert_eq!((ready.status, ready.text.as_str()), (StatusCode::SERVICE_UNAVAILABLE, Unavailable::Busy.sentence()));
     raw.run("rollback").await;
     assert_eq!(program.put(&format!("{api}/cancellation")).await.json()["outcome"], "accepted");
 }
@@ -164,12 +164,12 @@ async fn a_disk_that_is_nearly_full_takes_no_new_orders_and_finishes_the_old_one
     let (stopped, _) = instance.store.create_job(instance.owner, RequestKey::new(), &spec).await.unwrap();
     // No disk has as much.
     let store = instance.another_store().await.keeping_free(u64::MAX);
-    assert_eq!(store.is_ready().await, Err(Trouble::NoRoom.sentence()));
+    assert_eq!(store.is_ready().await, Err(Unavailable::NoRoom.sentence()));
     let refused = store.create_job(instance.owner, RequestKey::new(), &spec).await.unwrap_err();
-    assert_eq!(refused.trouble(), Some(Trouble::NoRoom));
+    assert_eq!(refused.unavailable(), Some(Unavailable::NoRoom));
     assert_eq!(store.create_job(instance.owner, key, &spec).await.unwrap(), (id, false), "it was taken before");
     assert_eq!(store.cancel_job(stopped, "ada@example.org").await.unwrap().unwrap().0, CancelAnswer::Accepted);
-    let worker = Running::start(Services { store: store.clone(), ..instance.services() });
+    let worker = Running::start(Dependencies { store: store.clone(), ..instance.dependencies() });
     let record = instance.wait_for_end(id).await;
     worker.stop().await;
     assert_eq!(headline(&record.job), "Report saved; written to the outbox folder, no e-mail was sent");

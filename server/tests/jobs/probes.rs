@@ -1,4 +1,4 @@
-//! Looks for unconfirmed e-mails: when they are made, that each is kept, and that only a find settles.
+//! Probes for unconfirmed e-mails: when they are made, that each is kept, and that only a find settles.
 
 use std::{
     collections::VecDeque,
@@ -13,9 +13,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::{NotDone, Outcome, headline};
 use domain::{clock::SharedClock, id::JobId};
-use mail::look::{Finding, Look, Wanted};
-use server::worker::{Services, reconcile::due_looks};
-use store::{LookRecord, LookResult, Record};
+use mail::probe::{Finding, Probe, Wanted};
+use server::worker::{Dependencies, reconcile::due_probes};
+use store::{ProbeRecord, ProbeResult, Record};
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::support::{
@@ -32,10 +32,10 @@ struct Place {
     clock: SharedClock,
     answers: Mutex<VecDeque<Finding>>,
     asked: Mutex<Vec<(DateTime<Utc>, Wanted)>>,
-    /// Looks that have begun, and those that may end.
+    /// Probes that have begun, and those that may end.
     begun: Semaphore,
     may_end: Semaphore,
-    /// Looks that have ended or were dropped.
+    /// Probes that have ended or were dropped.
     left: Semaphore,
 }
 
@@ -82,7 +82,7 @@ impl Place {
 }
 
 #[async_trait]
-impl Look for Place {
+impl Probe for Place {
     fn name(&self) -> &str {
         self.name
     }
@@ -105,10 +105,10 @@ fn failed() -> Finding {
     Finding::Failed { reason: "no connection".into() }
 }
 
-fn services(instance: &Instance, places: &[&Arc<Place>]) -> Services {
-    let looks: Vec<Arc<dyn Look>> = places.iter().map(|&place| place.clone() as Arc<dyn Look>).collect();
+fn dependencies(instance: &Instance, places: &[&Arc<Place>]) -> Dependencies {
+    let probes: Vec<Arc<dyn Probe>> = places.iter().map(|&place| place.clone() as Arc<dyn Probe>).collect();
     // A mail server that cannot be asked; nothing is sent to it.
-    Services { looks: looks.into(), ..instance.services_with_smtp(9) }
+    Dependencies { probes: probes.into(), ..instance.dependencies_with_smtp(9) }
 }
 
 /// A job whose only e-mail is unconfirmed since now.
@@ -118,8 +118,8 @@ async fn doubtful() -> (Instance, JobId) {
     (instance, id)
 }
 
-async fn looks(instance: &Instance, id: JobId) -> Vec<LookRecord> {
-    instance.store.looks(id, 2).await.unwrap()
+async fn probes(instance: &Instance, id: JobId) -> Vec<ProbeRecord> {
+    instance.store.probes(id, 2).await.unwrap()
 }
 
 async fn outcome(instance: &Instance, id: JobId) -> Outcome {
@@ -130,18 +130,18 @@ async fn outcome(instance: &Instance, id: JobId) -> Outcome {
 async fn looks_are_made_on_a_schedule_and_each_is_kept() {
     let (instance, id) = doubtful().await;
     let place = Place::new(&instance, "archive", Vec::new());
-    let services = services(&instance, &[&place]);
+    let dependencies = dependencies(&instance, &[&place]);
     let start = instance.store.clock().now();
     let mut expected = Vec::new();
     for minutes in [1, 5, 30, 2 * 60, 12 * 60] {
         let at = start + TimeDelta::minutes(minutes);
         assert_eq!(instance.store.next_look_for(id, 2).await.unwrap(), Some(at));
         instance.clock.advance(at - instance.store.clock().now() - TimeDelta::microseconds(1));
-        due_looks(&services).await;
+        due_probes(&dependencies).await;
         assert_eq!(place.asked(), expected.len(), "before {minutes} min");
         instance.clock.advance(TimeDelta::microseconds(1));
         for _ in 0..3 {
-            due_looks(&services).await;
+            due_probes(&dependencies).await;
         }
         expected.push(at);
         let asked: Vec<_> = place.asked.lock().unwrap().iter().map(|(at, _)| *at).collect();
@@ -149,16 +149,16 @@ async fn looks_are_made_on_a_schedule_and_each_is_kept() {
     }
     assert_eq!(instance.store.next_look_for(id, 2).await.unwrap(), None);
     instance.clock.advance(TimeDelta::days(400));
-    due_looks(&services).await;
+    due_probes(&dependencies).await;
     assert_eq!(place.asked(), 5, "absence is not looked for for ever");
 
-    let kept = looks(&instance, id).await;
+    let kept = probes(&instance, id).await;
     let rounds: Vec<_> = kept.iter().map(|look| (look.round, look.began_at)).collect();
     assert_eq!(rounds, (1..).zip(expected).collect::<Vec<_>>());
     let message_id = &instance.record(id).await.message_ids[&2];
     for look in kept {
         let (ended, result, evidence) = look.end.unwrap();
-        assert_eq!((ended, result, evidence), (look.began_at, LookResult::Nothing, format!("asked for {message_id}")));
+        assert_eq!((ended, result, evidence), (look.began_at, ProbeResult::Nothing, format!("asked for {message_id}")));
     }
     assert_eq!(outcome(&instance, id).await, Outcome::Unconfirmed, "absence settles nothing");
     assert_eq!(headline(&instance.record(id).await.job), "Report saved; email outcome unconfirmed");
@@ -171,7 +171,7 @@ async fn a_look_is_told_what_it_is_to_find() {
     let id = instance.ended(&[(ANNA, unanswered())]).await;
     let place = Place::new(&instance, "archive", Vec::new());
     instance.clock.advance(TimeDelta::minutes(1));
-    due_looks(&services(&instance, &[&place])).await;
+    due_probes(&dependencies(&instance, &[&place])).await;
     let (_, wanted) = place.asked.lock().unwrap()[0].clone();
     assert_eq!(wanted.message_id, instance.record(id).await.message_ids[&2]);
     assert_eq!((wanted.recipient.to_string().as_str(), wanted.since, wanted.envelope_ids.len()), (ANNA, handed_over, 1));
@@ -194,7 +194,7 @@ async fn envelope_ids_are_random_on_record_before_the_first_byte_and_in_no_histo
 
     let place = Place::new(&instance, "archive", Vec::new());
     instance.clock.advance(TimeDelta::minutes(1));
-    due_looks(&services(&instance, &[&place])).await;
+    due_probes(&dependencies(&instance, &[&place])).await;
     let wanted: Vec<_> = place.asked.lock().unwrap().iter().flat_map(|(_, wanted)| wanted.envelope_ids.clone()).collect();
     assert_eq!(wanted, [mine, other], "each look is for its own");
 }
@@ -205,7 +205,7 @@ async fn an_attempt_of_an_older_version_has_no_envelope_id_and_no_report_is_beli
     instance.raw().await.run("update attempts set envelope_id = null where number = 2").await;
     let place = Place::new(&instance, "archive", Vec::new());
     instance.clock.advance(TimeDelta::minutes(1));
-    due_looks(&services(&instance, &[&place])).await;
+    due_probes(&dependencies(&instance, &[&place])).await;
     assert!(place.asked.lock().unwrap()[0].1.envelope_ids.is_empty());
     assert_eq!(outcome(&instance, id).await, Outcome::Unconfirmed);
 }
@@ -215,14 +215,14 @@ async fn a_hint_is_kept_for_an_administrator_and_settles_nothing() {
     let (instance, id) = doubtful().await;
     let hint = || Finding::Hint { seen: "a returned message names this Message-ID".into() };
     let (first, second) = (Place::new(&instance, "bounces", vec![hint(), hint()]), Place::new(&instance, "log", Vec::new()));
-    let services = services(&instance, &[&first, &second]);
+    let dependencies = dependencies(&instance, &[&first, &second]);
     for minutes in [1, 4] {
         instance.clock.advance(TimeDelta::minutes(minutes));
-        due_looks(&services).await;
+        due_probes(&dependencies).await;
     }
     assert_eq!((first.asked(), second.asked()), (2, 2), "the other places are asked all the same, and again");
-    let (result, evidence) = looks(&instance, id).await.into_iter().find_map(|look| look.end).map(|end| (end.1, end.2)).unwrap();
-    assert_eq!((result, evidence.as_str()), (LookResult::Hint, "a returned message names this Message-ID"));
+    let (result, evidence) = probes(&instance, id).await.into_iter().find_map(|look| look.end).map(|end| (end.1, end.2)).unwrap();
+    assert_eq!((result, evidence.as_str()), (ProbeResult::Hint, "a returned message names this Message-ID"));
     assert_eq!(outcome(&instance, id).await, Outcome::Unconfirmed);
     let history = instance.store.effect(id, 2).await.unwrap().unwrap().history;
     assert!(!history.iter().any(|(_, entry)| entry.contains("returned")), "{history:?}");
@@ -232,10 +232,10 @@ async fn a_hint_is_kept_for_an_administrator_and_settles_nothing() {
 async fn a_find_settles_and_nobody_looks_any_longer() {
     let (instance, id) = doubtful().await;
     let (first, second) = (Place::new(&instance, "archive", vec![found()]), Place::new(&instance, "log", Vec::new()));
-    let services = services(&instance, &[&first, &second]);
+    let dependencies = dependencies(&instance, &[&first, &second]);
     for _ in 0..20 {
         instance.clock.advance(TimeDelta::hours(1));
-        due_looks(&services).await;
+        due_probes(&dependencies).await;
     }
     assert_eq!((first.asked(), second.asked()), (1, 0), "what is proved needs no other proof");
     let record = instance.record(id).await;
@@ -244,7 +244,7 @@ async fn a_find_settles_and_nobody_looks_any_longer() {
     assert_eq!(headline(&record.job), "Report saved; email accepted by the mail service");
     let history = instance.store.effect(id, 2).await.unwrap().unwrap().history;
     assert!(history.iter().any(|(_, entry)| entry == "Found by a look at the archive"), "{history:?}");
-    assert_eq!(looks(&instance, id).await[0].end.as_ref().unwrap().1, LookResult::Found);
+    assert_eq!(probes(&instance, id).await[0].end.as_ref().unwrap().1, ProbeResult::Found);
     assert!(instance.store.decisions(id, 2).await.unwrap().is_empty(), "nobody has decided anything");
 }
 
@@ -256,13 +256,13 @@ async fn what_is_settled_during_a_round_is_not_looked_for_any_more() {
     let second = instance.ended(&[(ANNA, unanswered())]).await;
     instance.clock.advance(TimeDelta::minutes(1));
     let place = Place::slow(&instance, Vec::new());
-    let services = services(&instance, &[&place]);
-    let round = tokio::spawn(async move { due_looks(&services).await });
+    let dependencies = dependencies(&instance, &[&place]);
+    let round = tokio::spawn(async move { due_probes(&dependencies).await });
     place.begun().await;
     instance.store.settle_by_person(second, 2, false, "admin@example.org", "nothing came").await.unwrap().unwrap();
     place.may_end.add_permits(2);
     timeout(PATIENCE, round).await.expect("the round ends").unwrap();
-    assert_eq!((place.asked(), looks(&instance, first).await.len(), looks(&instance, second).await.len()), (1, 1, 0));
+    assert_eq!((place.asked(), probes(&instance, first).await.len(), probes(&instance, second).await.len()), (1, 1, 0));
 }
 
 #[tokio::test]
@@ -270,25 +270,25 @@ async fn a_place_that_fails_does_not_hinder_the_others() {
     let (instance, id) = doubtful().await;
     let broken = Place::new(&instance, "archive", vec![failed(), failed(), failed()]);
     let log = Place::new(&instance, "log", vec![failed(), Finding::Nothing { asked: "asked".into() }, found()]);
-    let services = services(&instance, &[&broken, &log]);
+    let dependencies = dependencies(&instance, &[&broken, &log]);
     for minutes in [1, 4, 25] {
         instance.clock.advance(TimeDelta::minutes(minutes));
-        due_looks(&services).await;
+        due_probes(&dependencies).await;
     }
     assert_eq!((broken.asked(), log.asked()), (3, 3));
     assert_eq!(outcome(&instance, id).await, Outcome::Done);
     let results: Vec<_> =
-        looks(&instance, id).await.into_iter().map(|look| (look.round, look.place, look.end.unwrap().1)).collect();
+        probes(&instance, id).await.into_iter().map(|look| (look.round, look.place, look.end.unwrap().1)).collect();
     let (archive, log) = ("archive".to_owned(), "log".to_owned());
     assert_eq!(
         results,
         [
-            (1, archive.clone(), LookResult::Failed),
-            (1, log.clone(), LookResult::Failed),
-            (2, archive.clone(), LookResult::Failed),
-            (2, log.clone(), LookResult::Nothing),
-            (3, archive, LookResult::Failed),
-            (3, log, LookResult::Found),
+            (1, archive.clone(), ProbeResult::Failed),
+            (1, log.clone(), ProbeResult::Failed),
+            (2, archive.clone(), ProbeResult::Failed),
+            (2, log.clone(), ProbeResult::Nothing),
+            (3, archive, ProbeResult::Failed),
+            (3, log, ProbeResult::Found),
         ]
     );
 }
@@ -297,45 +297,45 @@ async fn a_place_that_fails_does_not_hinder_the_others() {
 async fn two_workers_do_not_make_the_same_look() {
     let (instance, id) = doubtful().await;
     let place = Place::slow(&instance, Vec::new());
-    let services = services(&instance, &[&place]);
+    let dependencies = dependencies(&instance, &[&place]);
     instance.clock.advance(TimeDelta::minutes(1));
     let both = [(); 2].map(|()| {
-        let services = services.clone();
-        tokio::spawn(async move { due_looks(&services).await })
+        let dependencies = dependencies.clone();
+        tokio::spawn(async move { due_probes(&dependencies).await })
     });
     place.begun().await;
     // A third comes while one of them is still at it.
-    timeout(PATIENCE, due_looks(&services)).await.expect("it does not wait for the other's look");
+    timeout(PATIENCE, due_probes(&dependencies)).await.expect("it does not wait for the other's look");
     assert_eq!(place.asked(), 1);
     place.may_end.add_permits(10);
     for worker in both {
         worker.await.unwrap();
     }
-    assert_eq!((place.asked(), looks(&instance, id).await.len()), (1, 1));
+    assert_eq!((place.asked(), probes(&instance, id).await.len()), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_dies_in_a_look_leaves_its_trace_and_the_next_round_is_made() {
     let (instance, id) = doubtful().await;
     let place = Place::slow(&instance, vec![found()]);
-    let services = services(&instance, &[&place]);
+    let dependencies = dependencies(&instance, &[&place]);
     instance.clock.advance(TimeDelta::minutes(1));
-    let worker = Running::start(services.clone());
+    let worker = Running::start(dependencies.clone());
     place.begun().await;
     worker.kill().await;
     place.left().await;
-    let kept = looks(&instance, id).await;
+    let kept = probes(&instance, id).await;
     assert_eq!(kept.iter().map(|look| (look.round, look.end.is_some())).collect::<Vec<_>>(), [(1, false)]);
     assert_eq!(outcome(&instance, id).await, Outcome::Unconfirmed);
     place.may_end.add_permits(10);
-    due_looks(&services).await;
+    due_probes(&dependencies).await;
     assert_eq!(place.asked(), 1, "the same look is not made again");
 
     instance.clock.advance(TimeDelta::minutes(4));
-    let worker = Running::start(services);
+    let worker = Running::start(dependencies);
     instance.wait(id, "the proof", |record| record.job.effect(2).unwrap().outcome == Outcome::Done).await;
     worker.stop().await;
-    let kept = looks(&instance, id).await;
+    let kept = probes(&instance, id).await;
     assert_eq!(kept.iter().map(|look| (look.round, look.end.is_some())).collect::<Vec<_>>(), [(1, false), (2, true)]);
 }
 
@@ -343,17 +343,17 @@ async fn a_worker_that_dies_in_a_look_leaves_its_trace_and_the_next_round_is_mad
 async fn a_find_after_a_person_has_settled_stays_on_record_and_changes_nothing() {
     let (instance, id) = doubtful().await;
     let place = Place::slow(&instance, vec![found()]);
-    let services = services(&instance, &[&place]);
+    let dependencies = dependencies(&instance, &[&place]);
     instance.clock.advance(TimeDelta::minutes(1));
-    let looking = tokio::spawn(async move { due_looks(&services).await });
+    let looking = tokio::spawn(async move { due_probes(&dependencies).await });
     place.begun().await;
     instance.store.settle_by_person(id, 2, false, "admin@example.org", "nothing came").await.unwrap().unwrap();
     place.may_end.add_permits(1);
     looking.await.unwrap();
     let email = instance.record(id).await.job.effect(2).cloned().unwrap();
     assert_eq!((email.outcome, email.not_done), (Outcome::NotDone, Some(NotDone::Attested)));
-    let end = looks(&instance, id).await[0].end.clone().unwrap();
-    assert_eq!((end.1, end.2.as_str()), (LookResult::Found, "seen as message 7"));
+    let end = probes(&instance, id).await[0].end.clone().unwrap();
+    assert_eq!((end.1, end.2.as_str()), (ProbeResult::Found, "seen as message 7"));
     let history = instance.store.effect(id, 2).await.unwrap().unwrap().history;
     assert_eq!(history.last().unwrap().1, "A look at the slow archive found it all the same: seen as message 7");
 }
@@ -367,10 +367,10 @@ async fn the_trace_of_one_copy_proves_nothing_about_the_other() {
         instance.mail(copy, second).await;
         let place = Place::new(&instance, "archive", vec![found(), found()]);
         instance.clock.advance(TimeDelta::minutes(1));
-        due_looks(&services(&instance, &[&place])).await;
+        due_probes(&dependencies(&instance, &[&place])).await;
         assert_eq!(outcome(&instance, id).await == Outcome::Done, settles);
-        let (_, result, evidence) = looks(&instance, id).await[0].end.clone().unwrap();
-        assert_eq!(result == LookResult::Found, settles);
+        let (_, result, evidence) = probes(&instance, id).await[0].end.clone().unwrap();
+        assert_eq!(result == ProbeResult::Found, settles);
         assert!(evidence.starts_with("seen as message 7"), "{evidence}");
         assert_eq!(evidence.contains("another copy"), !settles, "{evidence}");
         let of_copy = instance.record(copy).await.job.effect(1).unwrap().outcome;
@@ -387,7 +387,7 @@ async fn only_what_is_unconfirmed_is_looked_for() {
     let place = Place::new(&instance, "archive", vec![found()]);
     for _ in 0..5 {
         instance.clock.advance(TimeDelta::days(1));
-        due_looks(&services(&instance, &[&place])).await;
+        due_probes(&dependencies(&instance, &[&place])).await;
     }
     assert_eq!(place.asked(), 0);
     assert_eq!(outcome(&instance, claim.id).await, Outcome::InDoubt, "its worker may be waiting for the answer");
@@ -415,7 +415,7 @@ async fn what_stays_unconfirmed_for_ever_does_not_stand_in_the_way() {
     }
     let id = instance.ended(&[(ANNA, unanswered())]).await;
     instance.clock.advance(TimeDelta::minutes(1));
-    let due: Vec<_> = instance.store.due_looks().await.unwrap().into_iter().map(|look| look.job).collect();
+    let due: Vec<_> = instance.store.due_probes().await.unwrap().into_iter().map(|look| look.job).collect();
     assert_eq!(due, [id]);
 }
 
@@ -425,7 +425,7 @@ async fn a_slow_look_keeps_no_job_waiting() {
     instance.two_documents();
     let place = Place::slow(&instance, Vec::new());
     instance.clock.advance(TimeDelta::minutes(1));
-    let worker = Running::start(Services { looks: services(&instance, &[&place]).looks, ..instance.services() });
+    let worker = Running::start(Dependencies { probes: dependencies(&instance, &[&place]).probes, ..instance.dependencies() });
     place.begun().await;
     let other = instance.job(&[ANNA]).await;
     let record = instance.wait_for_end(other).await;
@@ -438,7 +438,7 @@ async fn a_slow_look_keeps_no_job_waiting() {
 struct Buggy(AtomicBool);
 
 #[async_trait]
-impl Look for Buggy {
+impl Probe for Buggy {
     fn name(&self) -> &'static str {
         "a place with a bug"
     }
@@ -450,12 +450,14 @@ impl Look for Buggy {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bug_in_a_place_does_not_end_the_looks() {
+async fn a_bug_in_a_place_does_not_end_the_probes() {
     let instance = Instance::new().await;
     let jobs = [instance.ended(&[(ANNA, unanswered())]).await, instance.ended(&[(ANNA, unanswered())]).await];
     instance.clock.advance(TimeDelta::minutes(1));
-    let worker =
-        Running::start(Services { looks: Arc::new([Arc::new(Buggy(AtomicBool::new(false)))]), ..services(&instance, &[]) });
+    let worker = Running::start(Dependencies {
+        probes: Arc::new([Arc::new(Buggy(AtomicBool::new(false)))]),
+        ..dependencies(&instance, &[])
+    });
     let settled = |record: &Record| record.job.effect(2).is_some_and(|email| email.outcome == Outcome::Done);
     tokio::select! {
         _ = instance.wait(jobs[0], "a find", settled) => {}

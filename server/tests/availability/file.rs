@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 use sqlx::{Connection, Executor, SqliteConnection, sqlite::SqliteConnectOptions};
-use store::Trouble;
+use store::Unavailable;
 
 use super::program::until_ready;
 use crate::support::{
@@ -80,7 +80,7 @@ async fn vanishes(loss: Loss) {
     smtp.reached().await;
     loss.happen(&home);
 
-    let sentence = Trouble::Replaced.sentence();
+    let sentence = Unavailable::Replaced.sentence();
     until_ready(&served, (503, sentence)).await;
     smtp.release();
     smtp.closed().await;
@@ -122,7 +122,7 @@ async fn a_file_that_is_put_back_is_worked_with_again() {
     let token = home.token("ada@example.org").await;
     let served = home.serve(&[]).await;
     Loss::Renamed.happen(&home);
-    until_ready(&served, (503, Trouble::Replaced.sentence())).await;
+    until_ready(&served, (503, Unavailable::Replaced.sentence())).await;
     fs::rename(home.file().with_extension("aside"), home.file()).unwrap();
     until_ready(&served, (200, "ready")).await;
     let id = served.order(&token, "key", ONE).await;
@@ -142,7 +142,7 @@ async fn a_damaged_database_is_called_that() {
     file.write_all_at(&vec![0xa5; size - 4096], 4096).unwrap();
     let (status, text) = ask(reqwest::Client::new().get(format!("{}/api/v1/jobs", served.url)).bearer_auth(&token)).await;
     assert_eq!(status, 503, "{text}");
-    assert!(text.contains(Trouble::Damaged.sentence()), "{text}");
+    assert!(text.contains(Unavailable::Damaged.sentence()), "{text}");
     assert_eq!(ask(reqwest::Client::new().get(format!("{}/readyz", served.url))).await.0, 503);
     served.kill().await;
     let ran = home.run(SERVE).await;
@@ -269,7 +269,7 @@ async fn a_job_on_a_full_disk_waits_for_room() {
     let filler = home.data().join("filler");
     // Until nothing more fits.
     let _ = fs::write(&filler, vec![1; 8_000_000]);
-    until_ready(&served, (503, Trouble::Full.sentence())).await;
+    until_ready(&served, (503, Unavailable::Full.sentence())).await;
     smtp.release();
     smtp.closed().await;
     // Longer than three leases.

@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use tokio::task::spawn_blocking;
 
 use self::{exim::Exim, postfix::Postfix};
-use super::{Finding, LogFormat, LogSettings, Look, SettingsError, Wanted, run};
+use super::{Finding, LogFormat, LogSettings, Probe, SettingsError, Wanted, run};
 
 /// How much of each file is read, from its end, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -29,7 +29,7 @@ const MAX_LINE: u64 = 64 * 1024;
 /// The longest look: a file on a file system that hangs must not hold up the others.
 const MAX_TIME: Duration = Duration::from_mins(3);
 
-/// Looks for the line that says that a message was taken.
+/// Probes for the line that says that a message was taken.
 pub struct LogFile {
     name: String,
     path: PathBuf,
@@ -64,7 +64,7 @@ impl LogFile {
 }
 
 #[async_trait]
-impl Look for LogFile {
+impl Probe for LogFile {
     fn name(&self) -> &str {
         &self.name
     }

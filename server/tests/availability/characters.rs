@@ -67,7 +67,8 @@ async fn what_documents_and_servers_say_is_stored_without_it() {
     let text = format!("# Mee\0ting\n\n{}", "The council approved 140,000 dollars for the library. ".repeat(50));
     instance.document("2026-06-03-meeting.md", text);
     let id = instance.job(ONE).await;
-    let worker = Running::start(server::worker::Services { summarizer: SummarizerChoice::BuiltIn, ..instance.services() });
+    let worker =
+        Running::start(server::worker::Dependencies { summarizer: SummarizerChoice::BuiltIn, ..instance.dependencies() });
     assert_eq!(instance.wait_for_end(id).await.job.phase, Phase::Finished);
     worker.stop().await;
 

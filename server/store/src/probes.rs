@@ -1,4 +1,4 @@
-//! Looks for unconfirmed e-mails: when the next one is due, and what each has found. A look is written down before it is made,
+//! Probes for unconfirmed e-mails: when the next one is due, and what each has found. A look is written down before it is made,
 //! so that no two workers make the same one and a repetition under a provider's key has its intent on record.
 
 use super::{
@@ -26,7 +26,7 @@ const AT_ONCE: i64 = 200;
 
 /// A look that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DueLook {
+pub struct DueProbe {
     pub job: JobId,
     pub number: u32,
     /// Its place in the schedule, from 1.
@@ -37,7 +37,7 @@ pub struct DueLook {
 
 /// What came of a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LookResult {
+pub enum ProbeResult {
     /// Proof.
     Found,
     /// Something for a person to look at, which proves nothing.
@@ -48,7 +48,7 @@ pub enum LookResult {
     Failed,
 }
 
-impl LookResult {
+impl ProbeResult {
     /// The name under which it is stored, and whether it is a hint: those were added to what is nothing.
     fn stored(self) -> (&'static str, bool) {
         match self {
@@ -66,16 +66,16 @@ impl LookResult {
 
 /// One look at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LookRecord {
+pub struct ProbeRecord {
     pub round: u32,
     pub place: String,
     pub began_at: DateTime<Utc>,
     /// When it ended, with what, and what was seen; `None` while it is made, or when the program died in it.
-    pub end: Option<(DateTime<Utc>, LookResult, String)>,
+    pub end: Option<(DateTime<Utc>, ProbeResult, String)>,
 }
 
 #[derive(FromRow)]
-struct LookColumns {
+struct ProbeColumns {
     round: i64,
     place: String,
     began_at: DateTime<Utc>,
@@ -87,7 +87,7 @@ struct LookColumns {
 
 impl Store {
     /// The looks that are due now.
-    pub async fn due_looks(&self) -> Result<Vec<DueLook>, StoreError> {
+    pub async fn due_probes(&self) -> Result<Vec<DueProbe>, StoreError> {
         let now = self.clock.now();
         Ok(self.next_looks(None).await?.into_iter().filter(|(at, _)| *at <= now).map(|(_, look)| look).collect())
     }
@@ -102,7 +102,7 @@ impl Store {
         Ok(self.next_looks(Some((job, number))).await?.pop().map(|(at, _)| at))
     }
 
-    async fn next_looks(&self, only: Option<(JobId, u32)>) -> Result<Vec<(DateTime<Utc>, DueLook)>, StoreError> {
+    async fn next_looks(&self, only: Option<(JobId, u32)>) -> Result<Vec<(DateTime<Utc>, DueProbe)>, StoreError> {
         // The list of outcomes is that of an index: without it every round would read the whole history.
         let rows: Vec<(JobId, i64, DateTime<Utc>, i64)> = read!(self.db, conn => {
             sqlx::query_as(
@@ -124,14 +124,14 @@ impl Store {
         let next = |(job, number, since, rounds): (JobId, i64, DateTime<Utc>, i64)| {
             let after = LOOK_AFTER.get(usize::try_from(rounds).ok()?)?;
             let (number, round) = (u32::try_from(number).ok()?, u32::try_from(rounds).ok()? + 1);
-            Some((since + *after, DueLook { job, number, round, since }))
+            Some((since + *after, DueProbe { job, number, round, since }))
         };
         Ok(rows.into_iter().filter_map(next).collect())
     }
 
     /// Writes down that a look is made. Says no where another worker makes it already, and where nothing is left to look for:
     /// a round of looks takes long, and what was due at its beginning may be settled by now.
-    pub async fn begin_look(&self, look: &DueLook, place: &str) -> Result<bool, StoreError> {
+    pub async fn begin_look(&self, look: &DueProbe, place: &str) -> Result<bool, StoreError> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let rows = within!(tx, conn => {
@@ -155,16 +155,17 @@ impl Store {
     /// other, so that it stays on record and settles neither.
     pub async fn end_look(
         &self,
-        look: &DueLook,
+        look: &DueProbe,
         place: &str,
-        result: LookResult,
+        result: ProbeResult,
         evidence: &str,
-    ) -> Result<LookResult, StoreError> {
+    ) -> Result<ProbeResult, StoreError> {
         let Some(mut change) = self.change_job(look.job).await? else { return Ok(result) };
-        let ambiguous = result == LookResult::Found && other_copies(&mut change.tx, look.job, look.number).await?.may_be_accepted;
+        let ambiguous =
+            result == ProbeResult::Found && other_copies(&mut change.tx, look.job, look.number).await?.may_be_accepted;
         let (result, evidence) = if ambiguous {
             let doubt = "the message was sent more than once, and this may be another copy of it";
-            (LookResult::Nothing, format!("{evidence}; {doubt}"))
+            (ProbeResult::Nothing, format!("{evidence}; {doubt}"))
         } else {
             (result, evidence.to_owned())
         };
@@ -181,7 +182,7 @@ impl Store {
             .map(|done| done.rows_affected())
         })?;
         one_row("end of a look", rows)?;
-        if result == LookResult::Found {
+        if result == ProbeResult::Found {
             let verdict = Verdict::Done(format!("{evidence} ({place})"));
             match change.job.reconcile(look.number, verdict.clone()) {
                 Ok(()) => change.note_on(look.number, format!("Found by a look at the {place}")),
@@ -258,8 +259,8 @@ impl Store {
     }
 
     /// The looks for an e-mail, oldest first.
-    pub async fn looks(&self, job: JobId, number: u32) -> Result<Vec<LookRecord>, StoreError> {
-        let rows: Vec<LookColumns> = read!(self.db, conn => {
+    pub async fn probes(&self, job: JobId, number: u32) -> Result<Vec<ProbeRecord>, StoreError> {
+        let rows: Vec<ProbeColumns> = read!(self.db, conn => {
             sqlx::query_as(
                 "select round, place, began_at, ended_at, result, hint, evidence from looks
                  where job_id = $1 and number = $2 order by began_at, place",
@@ -273,13 +274,13 @@ impl Store {
                 let wrong = |column| StoreError::Inconsistent { table: "looks", column, row: format!("{job}/{number}") };
                 let end = match (row.ended_at, row.result, row.evidence) {
                     (Some(at), Some(result), Some(evidence)) => {
-                        let result = LookResult::read(&result, row.hint);
+                        let result = ProbeResult::read(&result, row.hint);
                         Some((at, result.ok_or_else(|| wrong("result"))?, evidence))
                     }
                     _ => None,
                 };
                 let round = u32::try_from(row.round).map_err(|_| wrong("round"))?;
-                Ok(LookRecord { round, place: row.place, began_at: row.began_at, end })
+                Ok(ProbeRecord { round, place: row.place, began_at: row.began_at, end })
             })
             .collect()
     }

@@ -5,7 +5,7 @@ use std::{fs, io::Write as _};
 use tempfile::TempDir;
 
 use super::*;
-use crate::look::tests::wanted;
+use crate::probe::tests::wanted;
 
 const LINE: &str = "2026-11-29 18:00:00 1vPk3F-0004ab-Cd <= r@e.org H=(c) [127.0.0.1] P=esmtp S=812 id=1@e.org";
 

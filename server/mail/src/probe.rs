@@ -1,4 +1,4 @@
-//! Looks for proof that a message was accepted, where handing it over ended without an answer.
+//! Probes for proof that a message was accepted, where handing it over ended without an answer.
 //!
 //! Three places can know what the lost answer would have said: the [`Archive`] mailbox that gets a copy of every message in
 //! the same transaction, the mailbox of [`Bounces`] and delivery reports, and the mail server's own [`LogFile`]. Each is asked
@@ -93,11 +93,11 @@ pub enum Finding {
 
 /// A place that may know what became of a message. Looking changes nothing there.
 #[async_trait]
-pub trait Look: Send + Sync {
+pub trait Probe: Send + Sync {
     /// How screens call it, e.g. `archive mailbox archive@imap.example.org, folder INBOX`.
     fn name(&self) -> &str;
 
-    /// Looks once, within the look's own time-outs. Dropping the future stops it.
+    /// Probes once, within the look's own time-outs. Dropping the future stops it.
     async fn look(&self, wanted: &Wanted) -> Finding;
 }
 

@@ -3,7 +3,7 @@
 use super::Scan;
 use crate::evidence::clean;
 
-/// Looks for the `<=` line with the id.
+/// Probes for the `<=` line with the id.
 pub(super) struct Exim {
     /// Without its angle brackets, as exim writes it.
     id: Vec<u8>,

@@ -85,7 +85,7 @@ fn is(part: &MessagePart<'_>, kind: &str, subtypes: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::tests::wanted;
+    use crate::probe::tests::wanted;
 
     const OURS: &str = "00000000-0000-0000-0000-000000000007";
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use chrono::TimeDelta;
 
 use super::{
-    Finding, Look, MailboxSettings, SettingsError, Wanted,
+    Finding, MailboxSettings, Probe, SettingsError, Wanted,
     imap::{Found, Mailbox, Query},
     report::{Worth, weigh},
     run,
@@ -19,7 +19,7 @@ const MAX_CANDIDATES: usize = 50;
 /// The beginning of each: the report stands before what it returns.
 const SECTION: &str = "BODY.PEEK[]<0.262144>";
 
-/// Looks for a mail about an attempt.
+/// Probes for a mail about an attempt.
 pub struct Bounces {
     name: String,
     mailbox: Arc<Mailbox>,
@@ -37,7 +37,7 @@ impl Bounces {
 }
 
 #[async_trait]
-impl Look for Bounces {
+impl Probe for Bounces {
     fn name(&self) -> &str {
         &self.name
     }
@@ -111,7 +111,7 @@ fn judge(name: &str, keys: &str, wanted: &Wanted, found: &Found) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::look::tests::wanted;
+    use crate::probe::tests::wanted;
 
     #[test]
     fn every_attempt_is_searched_for_from_the_day_before() {
