@@ -21,7 +21,7 @@ PROGRAM := cargo test --workspace $(FAIL_POINTS) --no-run
 WITH_POSTGRES := server/tests/with-postgres.sh
 NO_DATABASE := $(addprefix --skip ,docs:: ingest:: mail:: report::)
 
-.PHONY: help run test build clean site tools browser exim dovecot postgres lint test-rust test-browser test-mcp bench bench-peers bench-scale
+.PHONY: help run check test build clean site tools browser exim dovecot postgres lint test-rust test-browser test-mcp bench bench-peers bench-scale
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 — \2/p' Makefile
@@ -35,10 +35,16 @@ test: lint test-rust test-browser test-mcp ## Set up and run every test
 build: site ## Build the self-contained binary target/release/recount
 	cargo build --release -p server
 
+check: ## Check while you work: formatting, lints, and the tests that need nothing but Rust and no whole program
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets $(FAIL_POINTS) -- -D warnings
+	cargo test --workspace --lib $(FAIL_POINTS)
+	cargo test --workspace --test main $(FAIL_POINTS) -- docs:: ingest::
+
 lint: tools
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy -p server --all-targets $(FAIL_POINTS) -- -D warnings
+	cargo clippy --workspace --all-targets $(FAIL_POINTS) -- -D warnings
 	cargo clippy -p app --lib --features hydrate --target wasm32-unknown-unknown -- -D warnings
 	@test -z "$$(cargo tree --workspace --target all -i ring 2>/dev/null)" || { echo "ring is in the tree; TLS is aws-lc-rs everywhere"; exit 1; }
 

@@ -3,7 +3,7 @@
 //! Times are taken from outside: from the call to the moment at which its effect can be read from the database.
 
 use axum::{Router, body::Body, http::Request};
-use documents::{mcp::Servers, source};
+use documents::mcp::Servers;
 use domain::{
     clock::{Clock, SystemClock},
     hold::Hold,
@@ -103,7 +103,7 @@ impl Office {
             sources: vec![SourceSpec {
                 id: "docs".into(),
                 name: "Docs".into(),
-                place: source::Place::whole(Folder { name: "Docs".into(), root: self.documents.clone() }).into(),
+                place: domain::place::Place::whole(Folder { name: "Docs".into(), root: self.documents.clone() }).into(),
             }],
             recipients: vec!["anna@example.org".into()],
             instructions: None,

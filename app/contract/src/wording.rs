@@ -1,6 +1,8 @@
 //! The words for effects, the same on every screen, in the history, the API and the command line.
 
-use crate::{Effect, EffectKind, Job, JobKind, Mark, NotDone, Outcome, Phase, StepState, Unconfirmed, Via, contradiction};
+use crate::{
+    CancelAnswer, Effect, EffectKind, Job, JobKind, Mark, NotDone, Outcome, Phase, StepState, Unconfirmed, Via, contradiction,
+};
 
 const WAITING: &str = "Waiting until the ";
 
@@ -126,6 +128,16 @@ pub fn evidence(known: Option<String>, contradiction: Option<&str>) -> Option<St
     match (known, contradiction) {
         (Some(known), Some(later)) => Some(format!("{known}; later: {later}")),
         (known, _) => known,
+    }
+}
+
+/// What a Cancel is answered, for a job that is now in this phase: on the page, in the API, on the command line and over MCP.
+pub fn cancel_answer(answer: CancelAnswer, phase: Phase) -> &'static str {
+    match answer {
+        CancelAnswer::Accepted => "Cancel accepted.",
+        CancelAnswer::AlreadyRequested => "Cancel had been asked for before.",
+        CancelAnswer::TooLate if phase == Phase::Failed => "The cancel came too late: the job had already failed.",
+        CancelAnswer::TooLate => "The cancel came too late: the job had already finished.",
     }
 }
 

@@ -2,7 +2,7 @@
 //! worker.
 
 use super::Moment;
-use contract::Mark;
+use contract::{CancelAnswer, Mark, Phase, wording::cancel_answer};
 use serde::{Deserialize, Serialize};
 
 /// The longest reason that anybody gives for what they do, in characters.
@@ -152,9 +152,9 @@ impl Said {
             Self::Withdrawn => "Nothing was sent: the report is withdrawn, and its link must not go out again.",
             Self::Nobody => "Nothing was sent: the link went to nobody, so there is nobody to correct it to.",
             Self::Deleted => "The job is deleted. Its effects stay in the history.",
-            Self::CancelledBefore => "Cancel had been asked for before.",
-            Self::TooLateFinished => "The cancel came too late: the job had already finished.",
-            Self::TooLateFailed => "The cancel came too late: the job had already failed.",
+            Self::CancelledBefore => cancel_answer(CancelAnswer::AlreadyRequested, Phase::Stopping),
+            Self::TooLateFinished => cancel_answer(CancelAnswer::TooLate, Phase::Finished),
+            Self::TooLateFailed => cancel_answer(CancelAnswer::TooLate, Phase::Failed),
         }
     }
 

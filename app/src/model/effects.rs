@@ -148,7 +148,7 @@ pub struct EffectView {
     /// The list with the effects of the same job.
     pub siblings_path: String,
     /// Probes for an unconfirmed e-mail, oldest first.
-    pub looks: Vec<ProbeLine>,
+    pub probes: Vec<ProbeLine>,
     /// How the looks go on; `None` where nothing is unconfirmed.
     pub plan: Option<ProbePlan>,
     /// What people decided, oldest first.

@@ -10,5 +10,6 @@ pub mod people;
 pub mod period;
 pub mod place;
 pub mod recipients;
+pub mod request;
 pub mod spec;
 pub mod text;

@@ -4,7 +4,7 @@ mod afterwards;
 
 use crate::{
     http::{AppState, problem::Problem, session::SignedIn},
-    service::{Order, Ordered, Service, parse_id},
+    service::{Ordered, Service, parse_id},
 };
 use app::{
     model::{CancelAnswerView, EffectQuery, EffectView, EffectsView, JobView, JobsView},
@@ -20,7 +20,10 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{any, get, put},
 };
-use domain::id::{JobId, RequestKey};
+use domain::{
+    id::{JobId, RequestKey},
+    request::ReportRequest,
+};
 use serde::{Deserialize, Serialize};
 
 /// The routes. The event stream is with the pages', since both are one.
@@ -35,26 +38,6 @@ pub fn routes() -> Router<AppState> {
         .route("/api/v1/effects/{job}/{number}", get(effect))
         .merge(afterwards::routes())
         .route("/api/v1/{*rest}", any(async || Problem::not_found()))
-}
-
-/// The body of `POST /api/v1/jobs`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NewJob {
-    /// `YYYY-MM`.
-    month: String,
-    /// IANA name; the caller's own zone if left out.
-    zone: Option<String>,
-    #[serde(default)]
-    title: String,
-    /// Ids or names of allowed folders, or paths inside them.
-    sources: Vec<String>,
-    recipients: Vec<String>,
-    #[serde(default)]
-    instructions: String,
-    /// `none` (if left out), `approval`, or a number of seconds, as text.
-    #[serde(default)]
-    hold: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -81,21 +64,11 @@ async fn create(
     State(service): State<Service>,
     SignedIn(who): SignedIn,
     headers: HeaderMap,
-    body: Result<Json<NewJob>, JsonRejection>,
+    body: Result<Json<ReportRequest>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let key = idempotency_key(&headers)?;
-    let Json(new) = body.map_err(|rejection| Problem::bad_request(rejection.body_text()))?;
-    let order = Order {
-        title: new.title,
-        month: new.month,
-        zone: new.zone.unwrap_or_else(|| who.zone.clone()),
-        sources: new.sources,
-        recipients: new.recipients.join(","),
-        instructions: new.instructions,
-        hold: new.hold,
-        has_files: false,
-    };
-    match service.order(&who, key, &order).await? {
+    let Json(request) = body.map_err(|rejection| Problem::bad_request(rejection.body_text()))?;
+    match service.order(&who, key, &request.in_zone(&who.zone)).await? {
         Ordered::Job { id, is_new } => {
             let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
             let job = service.show_job(&who, id).await?;

@@ -2,7 +2,7 @@
 
 use super::{DataFolder, open_store, say::say};
 use anyhow::bail;
-use contract::{CancelAnswer, headline, waiting_for};
+use contract::{headline, waiting_for, wording::cancel_answer};
 use domain::id::JobId;
 use std::process::ExitCode;
 
@@ -26,12 +26,7 @@ impl Cancel {
         let Some((answer, record)) = store.cancel_job(id, "the command line").await? else {
             bail!("There is no job {id} in {}.", self.data.path.display());
         };
-        let said = match answer {
-            CancelAnswer::Accepted => "Cancel accepted.",
-            CancelAnswer::AlreadyRequested => "Cancel had been asked for before.",
-            CancelAnswer::TooLate => "The cancel came too late.",
-        };
-        say!("{said} {}", headline(&record.job));
+        say!("{} {}", cancel_answer(answer, record.job.phase), headline(&record.job));
         if let Some(waiting) = waiting_for(&record.job) {
             say!("{waiting}");
         }

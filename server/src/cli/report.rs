@@ -8,7 +8,7 @@ use super::{
     people::command_line_user,
     say::{note, say},
 };
-use crate::service::{Order, Ordered, Service, ServiceError, check, with_ids};
+use crate::service::{Ordered, Service, ServiceError, check, with_ids};
 use anyhow::{Context, bail};
 use app::{
     error::AppError,
@@ -18,6 +18,7 @@ use documents::source::setting::{Reads, SourceSetting};
 use domain::{
     id::{JobId, RequestKey},
     period::parse_zone,
+    request::ReportRequest,
     spec::Spec,
 };
 use std::{
@@ -112,20 +113,19 @@ impl Report {
         if service.sources.iter().all(|known| known.folder().is_none()) {
             service.sources = Arc::new(with_ids(sources.iter().map(|path| folder(path)).collect()));
         }
-        let order = Order {
+        let request = ReportRequest {
             title: self.title.clone(),
             month: self.month.clone().unwrap_or_default(),
             zone: self.zone.clone(),
             sources: sources.iter().map(|path| path.display().to_string()).collect(),
-            recipients: self.recipients.join(","),
+            recipients: self.recipients.clone(),
             instructions: self.instructions.clone(),
             hold: self.hold.clone(),
-            has_files: false,
         };
         let key = match (self.key, self.new) {
             (Some(key), _) => key,
             (None, true) => RequestKey::new(),
-            (None, false) => match check(&order, &service.sources) {
+            (None, false) => match check(&request, false, &service.sources) {
                 Ok(spec) => key_of_today(service, &spec)?,
                 // It makes no job.
                 Err(_) => RequestKey::new(),
@@ -133,8 +133,8 @@ impl Report {
         };
         let ordered = async {
             // An answer may get lost (a busy database); the same key finds the job that it was about.
-            match service.order(who, key, &order).await {
-                Err(ServiceError(AppError::Internal)) => service.order(who, key, &order).await,
+            match service.order(who, key, &request).await {
+                Err(ServiceError(AppError::Internal)) => service.order(who, key, &request).await,
                 other => other,
             }
         };

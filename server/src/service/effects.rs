@@ -191,7 +191,7 @@ impl Service {
             attempts: attempts.into_iter().map(|attempt| attempt_line(attempt, entry.kind, entry.via, &reader)).collect(),
             history: history.into_iter().map(|(at, text)| HistoryLine { at: moment(at, reader.zone), text }).collect(),
             siblings_path: EffectQuery { job: job.to_string(), ..EffectQuery::default() }.path(),
-            looks: probes.into_iter().map(|look| look_line(look, &reader)).collect(),
+            probes: probes.into_iter().map(|look| look_line(look, &reader)).collect(),
             plan,
             decisions: decisions.into_iter().map(|decision| decision_line(decision, &reader)).collect(),
             second_copy,

@@ -1,7 +1,7 @@
 //! The form for a new report. What is typed and uploaded is kept on the server from the first "Check" or mistake on, so that
 //! nothing is lost, and the page can show what the order would be before anything starts.
 
-use super::{Order, Ordered, Service, ServiceError, check_recipients, jobs::user_id, upload_dates::EmbeddedDate, view::Reader};
+use super::{Ordered, Service, ServiceError, check_recipients, jobs::user_id, upload_dates::EmbeddedDate, view::Reader};
 use crate::worker::whole_month;
 use app::{
     error::AppError,
@@ -13,6 +13,7 @@ use documents::{
     read,
     source::{Source, count, dating::date_document},
 };
+use domain::request::ReportRequest;
 use domain::{
     hold::Hold,
     id::{JobId, RequestKey, UserId},
@@ -26,20 +27,11 @@ use uuid::Uuid;
 /// The form as it was typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
-    pub title: String,
-    pub month: String,
-    pub zone: String,
-    /// Ids of the chosen sources.
-    pub sources: Vec<String>,
-    pub recipients: String,
-    pub instructions: String,
-    #[serde(default)]
-    pub hold: String,
+    /// What was typed. The recipients are one text, as they stood in their field.
+    pub request: ReportRequest,
     /// Mistakes that are not of a field's value, such as a file that was too large.
-    #[serde(default)]
     pub problems: Vec<FieldError>,
     /// Whether the person has asked for the check or the report, so that mistakes are worth showing.
-    #[serde(default)]
     pub sent: bool,
 }
 
@@ -69,19 +61,6 @@ impl Form {
             self.complain(format!("\"{name}\" was not taken over: {why}. Add it again."));
         }
     }
-
-    fn order(&self, has_files: bool) -> Order {
-        Order {
-            title: self.title.clone(),
-            month: self.month.clone(),
-            zone: self.zone.clone(),
-            sources: self.sources.clone(),
-            recipients: self.recipients.clone(),
-            instructions: self.instructions.clone(),
-            hold: self.hold.clone(),
-            has_files,
-        }
-    }
 }
 
 impl Service {
@@ -93,8 +72,7 @@ impl Service {
         let owner = user_id(who)?;
         if form.problems.is_empty() {
             loop {
-                let has_files = !self.store().uploads(owner, key).await?.is_empty();
-                match self.order(who, key, &form.order(has_files)).await? {
+                match self.order(who, key, &form.request).await? {
                     Ordered::Job { id, .. } => return Ok(FormOutcome::Job(id)),
                     Ordered::Conflict => {
                         let copies;
@@ -151,16 +129,16 @@ impl Service {
             let row = self.visible(who, from).await?.row;
             let uploads = self.store().uploads(row.owner_id, row.request_key).await?;
             let spec = row.spec;
-            let form = Form {
+            let request = ReportRequest {
                 title: spec.title,
                 month: query.month.clone().unwrap_or_else(|| spec.month.to_string()),
                 zone: spec.zone,
                 sources: spec.sources.into_iter().map(|source| source.id).collect(),
-                recipients: spec.recipients.join(", "),
+                recipients: vec![spec.recipients.join(", ")],
                 instructions: spec.instructions.unwrap_or_default(),
                 hold: spec.hold.to_string(),
-                ..Form::default()
             };
+            let form = Form { request, ..Form::default() };
             let mut view = self.fill(key, form, uploads, false).await?;
             view.from = row.id.to_string();
             return Ok(view);
@@ -168,14 +146,15 @@ impl Service {
         let zone = Reader::new(&who.email, &who.zone).zone;
         let today = self.store().clock().now().with_timezone(&zone).date_naive();
         let last_month = domain::period::month_of(today).and_then(Month::previous);
-        let form = Form {
+        let request = ReportRequest {
             month: query.month.clone().or_else(|| last_month.map(|month| month.to_string())).unwrap_or_default(),
             zone: who.zone.clone(),
             sources: self.sources.iter().map(|known| known.id.clone()).collect(),
-            recipients: who.email.clone(),
+            recipients: vec![who.email.clone()],
             hold: Hold::None.to_string(),
-            ..Form::default()
+            ..ReportRequest::default()
         };
+        let form = Form { request, ..Form::default() };
         self.fill(key, form, Vec::new(), false).await
     }
 
@@ -191,7 +170,8 @@ impl Service {
         let form = self.kept_form(owner, key).await?.unwrap_or_default();
         let uploads = self.store().uploads(owner, key).await?;
         let DocumentChoice { month, zone, sources } = choice;
-        self.fill(key, Form { month, zone, sources, ..form }, uploads, false).await
+        let request = ReportRequest { month, zone, sources, ..form.request };
+        self.fill(key, Form { request, ..form }, uploads, false).await
     }
 
     /// Adds to a form what is known about its values.
@@ -202,11 +182,12 @@ impl Service {
         uploads: Vec<Upload>,
         with_errors: bool,
     ) -> Result<NewReportView, ServiceError> {
-        let month: Option<Month> = form.month.trim().parse().ok();
-        let zone = parse_zone(form.zone.trim()).ok();
+        let request = form.request;
+        let month: Option<Month> = request.month.trim().parse().ok();
+        let zone = parse_zone(request.zone.trim()).ok();
         let period = month.zip(zone).and_then(|(month, zone)| Period::new(month, zone).ok());
 
-        let (sources, found_in_folders, asked) = self.source_choices(&form, period.as_ref()).await;
+        let (sources, found_in_folders, asked) = self.source_choices(&request.sources, period.as_ref()).await;
         let mut lines = Vec::with_capacity(uploads.len());
         let mut out_of_reach = None;
         for upload in &uploads {
@@ -214,8 +195,8 @@ impl Service {
         }
         let found = found_in_folders + lines.iter().filter(|line| line.in_month).count();
 
-        let mut errors = form.problems.clone();
-        if with_errors && let Err(mistakes) = super::check(&form.order(!uploads.is_empty()), &self.sources) {
+        let mut errors = form.problems;
+        if with_errors && let Err(mistakes) = super::check(&request, !uploads.is_empty(), &self.sources) {
             errors.extend(mistakes);
         }
         let month_title = period.as_ref().map(|period| period.month().title()).unwrap_or_default();
@@ -231,23 +212,23 @@ impl Service {
                 warnings.push(format!("No documents for {month_title} in the chosen folders and files. The job would fail."));
             }
         }
-        let check = check_recipients(&form.recipients);
+        let check = check_recipients(&request.recipients.join(","));
         let megabytes = |bytes: u64| bytes / 1_000_000;
         Ok(NewReportView {
             request_key: key.to_string(),
             from: String::new(),
-            title: form.title,
-            month: form.month,
+            title: request.title,
+            month: request.month,
             month_title,
             interval: period.as_ref().map(Period::describe).unwrap_or_default(),
-            zone: form.zone,
+            zone: request.zone,
             sources,
             uploads: lines,
             count_text: if period.is_some() { count_text(found, &asked) } else { String::new() },
-            recipients: form.recipients,
+            recipients: request.recipients.join(", "),
             check,
-            instructions: form.instructions,
-            hold: form.hold,
+            instructions: request.instructions,
+            hold: request.hold,
             warnings,
             errors,
             summarizer: self.summarizer.to_string(),
@@ -263,10 +244,10 @@ impl Service {
 
     /// The sources with how many documents of the month each has, how many the chosen folders have together, and the names of
     /// the chosen servers, which nobody asks before the report is made.
-    async fn source_choices(&self, form: &Form, period: Option<&Period>) -> (Vec<SourceChoice>, usize, Vec<String>) {
+    async fn source_choices(&self, chosen: &[String], period: Option<&Period>) -> (Vec<SourceChoice>, usize, Vec<String>) {
         let (mut choices, mut found, mut asked) = (Vec::new(), 0, Vec::new());
         for known in self.sources.iter() {
-            let checked = form.sources.contains(&known.id);
+            let checked = chosen.contains(&known.id);
             let (count_text, in_month, unreadable) = match (known.folder(), period) {
                 (None, _) => ("asked when the report is made".into(), 0, false),
                 (Some(_), None) => (String::new(), 0, false),

@@ -3,7 +3,7 @@
 use super::{
     Done, Service, ServiceError,
     afterwards::{moved_on, withdrawn},
-    order::{Order, check},
+    order::{check, resembles},
     view::{Reader, conceal_message_ids, job_view, moment},
 };
 use crate::worker::notice;
@@ -11,8 +11,9 @@ use app::{
     error::AppError,
     model::{CancelAnswerView, Fact, FieldError, HoldView, JobView, Said, Viewer, WithdrawnView, effect_path},
 };
-use contract::{CancelAnswer, JobKind, Phase};
+use contract::{CancelAnswer, JobKind, Phase, wording};
 use domain::id::{JobId, ReportId, RequestKey, UserId};
+use domain::request::ReportRequest;
 use mail::compose::preview;
 use store::Record;
 
@@ -38,14 +39,16 @@ pub fn parse_id<T: std::str::FromStr>(text: &str) -> Result<T, AppError> {
 }
 
 impl Service {
-    /// Takes an order. The same request gives the same job, however often it arrives.
-    pub async fn order(&self, who: &Viewer, key: RequestKey, order: &Order) -> Result<Ordered, ServiceError> {
+    /// Takes a request for a report, with the files that were uploaded under its key. The same one gives the same job, however often
+    /// it arrives.
+    pub async fn order(&self, who: &Viewer, key: RequestKey, request: &ReportRequest) -> Result<Ordered, ServiceError> {
         let owner = user_id(who)?;
-        let checked = check(order, &self.sources);
+        let has_files = request.sources.is_empty() && !self.store().uploads(owner, key).await?.is_empty();
+        let checked = check(request, has_files, &self.sources);
         // A repetition is answered first, even where its folders have gone since: its job has not.
         if let Some(id) = self.store().job_of_request(owner, key).await? {
             let record = self.visible(who, id).await?;
-            let same = checked.map_or_else(|_| order.resembles(&record.row.spec), |spec| spec == record.row.spec);
+            let same = checked.map_or_else(|_| resembles(request, &record.row.spec), |spec| spec == record.row.spec);
             return Ok(if same { Ordered::Job { id, is_new: false } } else { Ordered::Conflict });
         }
         match checked {
@@ -109,7 +112,7 @@ impl Service {
         };
         Ok(CancelAnswerView {
             outcome: outcome.into(),
-            message: said.map_or("Cancel accepted.", Said::sentence).into(),
+            message: wording::cancel_answer(answer, record.job.phase).into(),
             said,
             requested_at: row.cancel_requested_at.map(|at| moment(at, reader.zone)),
             requested_by: row.cancel_requested_by.as_deref().map(|by| reader.name(by).to_owned()),

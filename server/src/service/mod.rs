@@ -18,7 +18,7 @@ mod view;
 pub use afterwards::Done;
 pub use form::{Form, FormOutcome, next_key};
 pub use jobs::{Ordered, parse_id};
-pub use order::{AllowedSource, Order, check, check_recipients, with_ids};
+pub use order::{AllowedSource, check, check_recipients, with_ids};
 pub use view::{interval, job_view, moment};
 
 use crate::{settings::Settings, worker::Dependencies};

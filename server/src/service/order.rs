@@ -1,5 +1,5 @@
-//! An order for a report as it arrives from the form, the API or the command line, and the check that makes a [`Spec`] of it.
-//! All mistakes are found at once, each with the field that it belongs to.
+//! The check that makes a [`Spec`] of a [`ReportRequest`], whoever has filled it in. All mistakes are found at once, each with the
+//! field that it belongs to.
 
 use app::model::{FieldError, RecipientCheck};
 use contract::Month;
@@ -15,6 +15,7 @@ use domain::{
     period::{Period, parse_zone},
     place::{Folder, Place},
     recipients::{DEFAULT_MAX_RECIPIENTS, RecipientsError, parse_recipients},
+    request::ReportRequest,
     spec::{SourcePlace, SourceSpec, Spec, Task},
 };
 use std::path::PathBuf;
@@ -24,31 +25,13 @@ pub const MAX_TITLE: usize = 150;
 /// The longest instructions, in characters.
 pub const MAX_INSTRUCTIONS: usize = 4_000;
 
-/// What somebody asks for, unchecked.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Order {
-    pub title: String,
-    pub month: String,
-    pub zone: String,
-    /// Ids or names of allowed sources, or paths inside allowed folders.
-    pub sources: Vec<String>,
-    pub recipients: String,
-    pub instructions: String,
-    /// `none`, `approval`, or a number of seconds.
-    pub hold: String,
-    /// Whether files come with it.
-    pub has_files: bool,
-}
-
-impl Order {
-    /// Whether this could be the order that `spec` was made of, as far as it can be told without its folders.
-    pub fn resembles(&self, spec: &Spec) -> bool {
-        spec.task == Task::Report
-            && self.month.trim() == spec.month.to_string()
-            && self.zone.trim() == spec.zone
-            && self.title.trim() == spec.title
-            && check_recipients(&self.recipients).addresses == spec.recipients
-    }
+/// Whether `spec` could have been made of this request, as far as it can be told without its folders.
+pub fn resembles(request: &ReportRequest, spec: &Spec) -> bool {
+    spec.task == Task::Report
+        && request.month.trim() == spec.month.to_string()
+        && request.zone.trim() == spec.zone
+        && request.title.trim() == spec.title
+        && check_recipients(&request.recipients.join(",")).addresses == spec.recipients
 }
 
 /// A source that may be read, with the id that forms use.
@@ -99,25 +82,25 @@ pub fn with_ids(sources: Vec<SourceSetting>) -> Vec<AllowedSource> {
     known
 }
 
-/// Checks an order.
-pub fn check(order: &Order, allowed: &[AllowedSource]) -> Result<Spec, Vec<FieldError>> {
+/// Checks a request; `has_files` says whether uploaded files come with it.
+pub fn check(request: &ReportRequest, has_files: bool, allowed: &[AllowedSource]) -> Result<Spec, Vec<FieldError>> {
     let mut errors = Vec::new();
     let mut wrong = |field: &str, text: String| errors.push(FieldError { field: field.to_owned(), text });
 
-    let title = order.title.trim();
+    let title = request.title.trim();
     if title.chars().any(char::is_control) {
         wrong("title", "The title contains a line break or another control character. Type it again in one line.".into());
     } else if title.chars().count() > MAX_TITLE {
         wrong("title", format!("The title is longer than {MAX_TITLE} characters. Make it shorter."));
     }
-    let month: Option<Month> = match order.month.trim().parse() {
+    let month: Option<Month> = match request.month.trim().parse() {
         Ok(month) => Some(month),
         Err(error) => {
             wrong("month", format!("{error}"));
             None
         }
     };
-    let zone = parse_zone(order.zone.trim());
+    let zone = parse_zone(request.zone.trim());
     let period = match (&zone, month) {
         (Err(error), _) => {
             wrong("zone", error.to_string());
@@ -127,25 +110,25 @@ pub fn check(order: &Order, allowed: &[AllowedSource]) -> Result<Spec, Vec<Field
         (Ok(_), None) => None,
     };
     let mut sources = Vec::new();
-    for asked in &order.sources {
+    for asked in &request.sources {
         match find_source(asked, allowed) {
             Ok(source) if sources.contains(&source) => {}
             Ok(source) => sources.push(source),
             Err(text) => wrong("sources", text),
         }
     }
-    if order.sources.is_empty() && !order.has_files {
+    if request.sources.is_empty() && !has_files {
         wrong("sources", "Choose a folder or add files; a report needs documents.".into());
     }
-    let check = check_recipients(&order.recipients);
+    let check = check_recipients(&request.recipients.join(","));
     for problem in check.problems {
         wrong("recipients", problem);
     }
-    let instructions = order.instructions.trim();
+    let instructions = request.instructions.trim();
     if instructions.chars().count() > MAX_INSTRUCTIONS {
         wrong("instructions", format!("The instructions are longer than {MAX_INSTRUCTIONS} characters. Make them shorter."));
     }
-    let hold = order.hold.parse().unwrap_or_else(|error: UnknownHold| {
+    let hold = request.hold.parse().unwrap_or_else(|error: UnknownHold| {
         wrong("hold", error.to_string());
         Hold::None
     });
@@ -155,7 +138,7 @@ pub fn check(order: &Order, allowed: &[AllowedSource]) -> Result<Spec, Vec<Field
             month: period.month(),
             start: period.start(),
             end: period.end(),
-            zone: order.zone.trim().to_owned(),
+            zone: request.zone.trim().to_owned(),
             sources,
             recipients: check.addresses,
             instructions: (!instructions.is_empty()).then(|| instructions.to_owned()),
@@ -203,38 +186,36 @@ mod tests {
         SourceSetting { name: name.into(), reads: Reads::Folder(root) }
     }
 
-    fn order() -> Order {
-        Order {
+    fn request() -> ReportRequest {
+        ReportRequest {
             month: "2026-06".into(),
             zone: "Europe/Berlin".into(),
-            recipients: "anna@example.org".into(),
-            has_files: true,
-            ..Order::default()
+            recipients: vec!["anna@example.org".into()],
+            ..ReportRequest::default()
         }
     }
 
-    fn fields(order: &Order) -> Vec<String> {
-        check(order, &[]).err().unwrap_or_default().into_iter().map(|error| error.field).collect()
+    fn fields(request: &ReportRequest) -> Vec<String> {
+        check(request, true, &[]).err().unwrap_or_default().into_iter().map(|error| error.field).collect()
     }
 
     #[test]
     fn a_good_order_passes() {
-        let spec = check(&order(), &[]).unwrap();
+        let spec = check(&request(), true, &[]).unwrap();
         assert_eq!(spec.recipients, ["anna@example.org"]);
         assert_eq!(spec.full_title(), "June 2026");
     }
 
     #[test]
     fn every_mistake_is_named_with_its_field() {
-        let wrong = Order {
+        let wrong = ReportRequest {
             title: "Minutes\r\nBcc: everyone@example.org".into(),
             month: "2026-13".into(),
             zone: "Mars/Olympus".into(),
             sources: vec!["/etc".into()],
-            recipients: "anna@".into(),
+            recipients: vec!["anna@".into()],
             instructions: "x".repeat(MAX_INSTRUCTIONS + 1),
             hold: "soon".into(),
-            has_files: false,
         };
         assert_eq!(fields(&wrong), ["title", "month", "zone", "sources", "recipients", "instructions", "hold"]);
     }
@@ -242,16 +223,17 @@ mod tests {
     #[test]
     fn a_month_must_be_written_in_full() {
         for month in ["2026-2", "2026-00", "", "June"] {
-            assert_eq!(fields(&Order { month: month.into(), ..order() }), ["month"], "{month}");
+            assert_eq!(fields(&ReportRequest { month: month.into(), ..request() }), ["month"], "{month}");
         }
     }
 
     #[test]
     fn an_order_needs_documents_and_recipients() {
-        assert_eq!(fields(&Order { has_files: false, ..order() }), ["sources"]);
-        assert_eq!(fields(&Order { recipients: " ".into(), ..order() }), ["recipients"]);
+        let errors = check(&request(), false, &[]).unwrap_err();
+        assert_eq!(errors.iter().map(|error| error.field.as_str()).collect::<Vec<_>>(), ["sources"]);
+        assert_eq!(fields(&ReportRequest { recipients: vec![" ".into()], ..request() }), ["recipients"]);
         let thousand: Vec<String> = (0..1000).map(|n| format!("p{n}@example.org")).collect();
-        assert_eq!(fields(&Order { recipients: thousand.join(","), ..order() }), ["recipients"]);
+        assert_eq!(fields(&ReportRequest { recipients: vec![thousand.join(",")], ..request() }), ["recipients"]);
     }
 
     #[test]
@@ -261,10 +243,10 @@ mod tests {
         std::fs::create_dir_all(&inside).unwrap();
         std::fs::create_dir_all(dir.path().join("private")).unwrap();
         let folders = with_ids(vec![folder("Minutes", dir.path().join("minutes"))]);
-        let with = |source: &std::path::Path| Order { sources: vec![source.display().to_string()], ..order() };
-        let spec = check(&with(&inside), &folders).unwrap();
+        let with = |source: &std::path::Path| ReportRequest { sources: vec![source.display().to_string()], ..request() };
+        let spec = check(&with(&inside), false, &folders).unwrap();
         assert_eq!(spec.sources[0].name, "Minutes/2026");
-        let errors = check(&with(&dir.path().join("minutes/../private")), &folders).unwrap_err();
+        let errors = check(&with(&dir.path().join("minutes/../private")), false, &folders).unwrap_err();
         assert!(errors[0].text.contains("outside the folders that the administrator allows"), "{errors:?}");
     }
 

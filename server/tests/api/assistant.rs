@@ -35,7 +35,7 @@ async fn a_new_token_is_shown_once_inside_the_configuration() {
         let made = browser.fill_in(PATH, &form).await;
         made.page(200, "Connect an assistant");
         assert_eq!(made.headers["cache-control"], "no-store");
-        assert!(made.text.contains("The token <b>My &lt;service&gt;</b> is made."), "{}", made.text);
+        assert!(made.text.contains("The token <b>My &lt;desk&gt;</b> is made."), "{}", made.text);
 
         let shown = configuration(&made.text, "Configuration as JSON");
         let bearer = shown["mcpServers"]["recount"]["headers"]["Authorization"].as_str().expect("a header").to_owned();

@@ -48,7 +48,10 @@ async fn the_job_is_told_as_json_and_a_key_finds_it_again() {
     assert_eq!(again.json()["id"], job["id"]);
     assert_eq!(home.messages(), 1);
     let late = home.run(&["cancel", job["id"].as_str().unwrap()]).await;
-    assert_eq!(late.succeeded(), "The cancel came too late. Report saved; written to the outbox folder, no e-mail was sent\n");
+    assert_eq!(
+        late.succeeded(),
+        "The cancel came too late: the job had already finished. Report saved; written to the outbox folder, no e-mail was sent\n"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,7 @@ pub fn OneEffect() -> impl IntoView {
 /// The effect and its proof.
 #[component]
 fn Account(effect: EffectView, said: Option<Said>) -> impl IntoView {
-    let EffectView { row, meaning, warning, facts, attempts, history, siblings_path, looks, plan, decisions, second_copy } =
+    let EffectView { row, meaning, warning, facts, attempts, history, siblings_path, probes, plan, decisions, second_copy } =
         effect;
     let unsettled = (row.kind == EffectKind::Email && row.outcome == Outcome::Unconfirmed).then(|| row.clone());
     let job = row.job.clone();
@@ -58,7 +58,7 @@ fn Account(effect: EffectView, said: Option<Said>) -> impl IntoView {
                 </section>
                 {unsettled.map(|row| view! { <Settle row meaning warning /> })}
                 {second_copy.map(|offer| view! { <SendAgain action=offer.action(&job) offer /> })}
-                <Probes looks plan />
+                <Probes probes plan />
                 <Decisions decisions />
                 <Attempts attempts />
                 <Recorded history />

@@ -58,12 +58,12 @@ pub fn Settle(
 
 /// Where Recount has looked for the message, and how that goes on.
 #[component]
-pub fn Probes(looks: Vec<ProbeLine>, plan: Option<ProbePlan>) -> impl IntoView {
+pub fn Probes(probes: Vec<ProbeLine>, plan: Option<ProbePlan>) -> impl IntoView {
     let row = |ProbeLine { at, place, mark, result, evidence }| {
         vec![Cell::When(at), Cell::Text(place), Cell::State(mark, result), Cell::Words(evidence)]
     };
-    let shown = plan.is_some() || !looks.is_empty();
-    let none = looks.is_empty();
+    let shown = plan.is_some() || !probes.is_empty();
+    let none = probes.is_empty();
     shown.then(|| {
         view! {
             <section class="flow" aria-labelledby="looks">
@@ -74,7 +74,7 @@ pub fn Probes(looks: Vec<ProbeLine>, plan: Option<ProbePlan>) -> impl IntoView {
                         view! {
                             <Ledger
                                 heads=&["When", "Where", "Result", "What was seen"]
-                                rows=looks.into_iter().map(row).collect()
+                                rows=probes.into_iter().map(row).collect()
                             />
                         }
                     })}
