@@ -21,6 +21,9 @@ PROGRAM := cargo test --workspace $(FAIL_POINTS) --no-run
 WITH_POSTGRES := server/tests/with-postgres.sh
 NO_DATABASE := $(addprefix --skip ,docs:: ingest:: mail:: report::)
 
+# Pages know nothing of the database; these are the specs in which several processes, devices or copies meet in it.
+BROWSER_AND_DATABASE := $(addprefix tests/,admin.spec.ts afterwards.spec.ts cancel.spec.ts devices.spec.ts lists.hydrate.spec.ts restart.spec.ts restored.spec.ts)
+
 .PHONY: help run check test build clean site tools browser exim dovecot postgres lint test-rust test-browser test-mcp bench bench-peers bench-scale
 
 help: ## List the commands
@@ -52,11 +55,11 @@ test-rust: exim dovecot postgres ## Run the tests of contract, store, services a
 	cargo test --workspace $(FAIL_POINTS)
 	$(WITH_POSTGRES) cargo test -p store -p server $(FAIL_POINTS) -- $(NO_DATABASE)
 
-test-browser: site browser postgres ## Run the browser tests, on both databases
+test-browser: site browser postgres ## Run the browser tests, those that concern the database on both
 	$(PROGRAM)
 	cd end2end && npm run --silent check
 	cd end2end && npx playwright test
-	cd end2end && ../$(WITH_POSTGRES) npx playwright test
+	cd end2end && ../$(WITH_POSTGRES) npx playwright test --project=with-script $(BROWSER_AND_DATABASE)
 
 test-mcp: $(MCP_TOOLS) $(MCP_PYTHON) ## Run the tests with the tools and servers of others that speak MCP
 	$(PROGRAM)
