@@ -43,7 +43,6 @@ mod store {
     mod forgetting;
     mod leases;
     mod lifecycle;
-    mod migration;
     mod recovery;
     mod s3;
     mod schema;

@@ -53,9 +53,7 @@ pub struct Spec {
     /// Checked addresses, each once.
     pub recipients: Vec<String>,
     pub instructions: Option<String>,
-    #[serde(default)]
     pub hold: Hold,
-    #[serde(default)]
     pub task: Task,
 }
 
@@ -119,15 +117,6 @@ pub fn full_title(title: &str, month: Month) -> String {
 mod tests {
     use super::*;
     use serde_json::{from_str, to_string};
-
-    #[test]
-    fn a_source_of_an_earlier_version_is_still_read() {
-        let earlier =
-            r#"{"id":"minutes","name":"Minutes","place":{"folder":{"name":"Minutes","root":"/srv/minutes"},"inside":"2026"}}"#;
-        let source: SourceSpec = from_str(earlier).unwrap();
-        assert!(matches!(&source.place, SourcePlace::Files(place) if place.inside().as_os_str() == "2026"), "{source:?}");
-        assert_eq!(to_string(&source).unwrap(), earlier);
-    }
 
     #[test]
     fn an_order_names_a_server_and_nothing_else_of_it() {

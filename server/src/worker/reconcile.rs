@@ -230,7 +230,6 @@ async fn wanted(dependencies: &Dependencies, due: &DueProbe) -> Result<Option<Wa
     let may_be_accepted = record.attempts.iter().filter(|attempt| attempt.outcome == Outcome::Unconfirmed);
     let handed_over = may_be_accepted.clone().filter_map(|attempt| attempt.in_doubt_at).min();
     let Ok(recipient) = entry.target.parse() else { return Ok(None) };
-    // What an older version has named can be reckoned from what its pages show, so a report about that proves nothing.
     let ids = dependencies.store.envelope_ids(due.job, due.number).await?;
     let envelope_ids = may_be_accepted.filter_map(|attempt| ids.get(&attempt.number).copied()).collect();
     // In a copy nobody knows when the original handed it over.

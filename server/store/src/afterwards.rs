@@ -7,7 +7,7 @@ use super::{
     JobTx, Store, StoreError,
     create::waiting,
     db::{Batch, Lock, Tx, read, within},
-    record::Record,
+    record::{Record, load},
     text::storable,
 };
 use chrono::{DateTime, Utc};
@@ -290,14 +290,8 @@ impl Store {
 
     /// The mailings about a job, and those about them, oldest first.
     pub async fn mailings_about(&self, id: JobId) -> Result<Vec<Record>, StoreError> {
-        let ids: Vec<JobId> = read!(self.db, conn => {
-            sqlx::query_scalar(with_family!("select id from family where id <> $1 order by id")).bind(id).fetch_all(conn).await
-        })?;
-        let mut records = Vec::with_capacity(ids.len());
-        for id in ids {
-            records.extend(self.job(id).await?);
-        }
-        Ok(records)
+        let mut tx = self.db.snapshot().await?;
+        load!(tx, concat!("in (", with_family!("select id from family where id <> $1"), ")"), id).await
     }
 
     /// The recipients of a job who have got its link, or may have: by its own e-mails or by second copies of them.
@@ -349,7 +343,7 @@ impl Store {
                 for text in [
                     "delete from messages where job_id = $1 and number = $2",
                     "delete from decisions where job_id = $1 and number = $2",
-                    "delete from looks where job_id = $1 and number = $2",
+                    "delete from probes where job_id = $1 and number = $2",
                     "delete from attempts where job_id = $1 and number = $2",
                     "delete from history where job_id = $1 and effect = $2",
                 ] {

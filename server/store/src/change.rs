@@ -10,7 +10,7 @@ use super::{
     Store, StoreError,
     afterwards::{Decision, Ruling, add_decision},
     db::{Batch, Tx, Value},
-    record::{JobRow, Record, load},
+    record::{JobRow, Record, load_one},
     relay::Announcer,
     text::storable,
 };
@@ -58,7 +58,7 @@ impl Store {
 
     /// Opens a change of a job that `tx` has locked, or that may be refused in the end because somebody else was first.
     pub(super) async fn change_locked(&self, mut tx: Tx, id: JobId) -> Result<Option<JobTx>, StoreError> {
-        let record = load(&mut tx, id).await?;
+        let record = load_one(&mut tx, id).await?;
         Ok(record.map(|before| self.change_within(tx, before)))
     }
 

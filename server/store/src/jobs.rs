@@ -3,7 +3,7 @@
 use super::{
     Store, StoreError,
     db::{Lock, Patience, Tx, read, within},
-    record::{Record, load},
+    record::{Record, load, load_one},
 };
 use crate::notifications::JobChanged;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -72,7 +72,7 @@ impl Heartbeat {
 impl Store {
     /// One job with its steps and effects.
     pub async fn job(&self, id: JobId) -> Result<Option<Record>, StoreError> {
-        load(&mut self.db.snapshot().await?, id).await
+        load_one(&mut self.db.snapshot().await?, id).await
     }
 
     /// The version of a job's record, and whether it has ended.
@@ -127,20 +127,19 @@ impl Store {
         before: Option<JobId>,
         limit: u32,
     ) -> Result<Vec<Record>, StoreError> {
-        let ids: Vec<JobId> = read!(self.db, conn => {
-            sqlx::query_scalar(
-                "select id from jobs
+        let mut tx = self.db.snapshot().await?;
+        let mut records = load!(
+            tx,
+            "in (select id from jobs
                  where ($1 is null or owner_id = $1) and ($2 is null or phase = $2) and ($3 is null or id < $3)
-                 order by id desc limit $4",
-            )
-            .bind(owner).bind(phase.map(Phase::name)).bind(before).bind(i64::from(limit))
-            .fetch_all(conn)
-            .await
-        })?;
-        let mut records = Vec::with_capacity(ids.len());
-        for id in ids {
-            records.extend(self.job(id).await?);
-        }
+                 order by id desc limit $4)",
+            owner,
+            phase.map(Phase::name),
+            before,
+            i64::from(limit)
+        )
+        .await?;
+        records.reverse();
         Ok(records)
     }
 

@@ -107,12 +107,12 @@ impl Store {
         let rows: Vec<(JobId, i64, DateTime<Utc>, i64)> = read!(self.db, conn => {
             sqlx::query_as(
                 "select job_id, number, changed_at,
-                        (select count(distinct round) from looks
-                         where looks.job_id = effects.job_id and looks.number = effects.number) as rounds
+                        (select count(distinct round) from probes
+                         where probes.job_id = effects.job_id and probes.number = effects.number) as rounds
                  from effects
                  where outcome in ('in_flight', 'in_doubt', 'unconfirmed') and outcome = 'unconfirmed' and kind = 'email'
-                   and (select count(distinct round) from looks
-                        where looks.job_id = effects.job_id and looks.number = effects.number) < $2
+                   and (select count(distinct round) from probes
+                        where probes.job_id = effects.job_id and probes.number = effects.number) < $2
                    and ($3 is null or (job_id = $3 and number = $4))
                  order by changed_at limit $1",
             )
@@ -136,7 +136,7 @@ impl Store {
         let mut tx = self.db.begin().await?;
         let rows = within!(tx, conn => {
             sqlx::query(
-                "insert into looks (job_id, number, round, place, began_at)
+                "insert into probes (job_id, number, round, place, began_at)
                  select job_id, number, $3, $4, $5 from effects where job_id = $1 and number = $2 and outcome = 'unconfirmed'
                  on conflict (job_id, number, round, place) do nothing",
             )
@@ -172,7 +172,7 @@ impl Store {
         let (now, (name, is_hint)) = (change.now, result.stored());
         let rows = within!(change.tx, conn => {
             sqlx::query(
-                "update looks set ended_at = $5, result = $6, evidence = $7, hint = $8
+                "update probes set ended_at = $5, result = $6, evidence = $7, hint = $8
                  where job_id = $1 and number = $2 and round = $3 and place = $4 and result is null",
             )
             .bind(look.job).bind(i64::from(look.number)).bind(i64::from(look.round)).bind(place)
@@ -221,7 +221,7 @@ impl Store {
         Ok(true)
     }
 
-    /// The envelope ids of the attempts at an e-mail, by their number. Those that an older version has made have none.
+    /// The envelope ids of the attempts at an e-mail, by their number.
     ///
     /// They are for the mail service and for what its reports are compared with, and for nobody's eyes: who knows one can make
     /// up a report.
@@ -262,7 +262,7 @@ impl Store {
     pub async fn probes(&self, job: JobId, number: u32) -> Result<Vec<ProbeRecord>, StoreError> {
         let rows: Vec<ProbeColumns> = read!(self.db, conn => {
             sqlx::query_as(
-                "select round, place, began_at, ended_at, result, hint, evidence from looks
+                "select round, place, began_at, ended_at, result, hint, evidence from probes
                  where job_id = $1 and number = $2 order by began_at, place",
             )
             .bind(job).bind(i64::from(number))
@@ -271,7 +271,7 @@ impl Store {
         })?;
         rows.into_iter()
             .map(|row| {
-                let wrong = |column| StoreError::Inconsistent { table: "looks", column, row: format!("{job}/{number}") };
+                let wrong = |column| StoreError::Inconsistent { table: "probes", column, row: format!("{job}/{number}") };
                 let end = match (row.ended_at, row.result, row.evidence) {
                     (Some(at), Some(result), Some(evidence)) => {
                         let result = ProbeResult::read(&result, row.hint);

@@ -1,9 +1,6 @@
 //! A job's rows, turned into the contract's record. What the program never writes is an error that names its place.
 
-use super::{
-    StoreError,
-    db::{Tx, within},
-};
+use super::{StoreError, db::Tx};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use contract::{Effect, EffectKind, Failure, Job, NotDone, Outcome, Phase, Step, StepKind, StepState, Unconfirmed, Via};
@@ -63,7 +60,7 @@ pub struct Record {
 }
 
 #[derive(FromRow)]
-struct JobColumns {
+pub(crate) struct JobColumns {
     id: JobId,
     owner_id: UserId,
     request_key: RequestKey,
@@ -93,7 +90,8 @@ struct JobColumns {
 
 /// A step or an effect: they are read together, since each query costs a way to the database and back.
 #[derive(FromRow)]
-struct PartColumns {
+pub(crate) struct PartColumns {
+    job_id: JobId,
     /// The place of a step, the number of an effect.
     number: i64,
     kind: String,
@@ -116,37 +114,58 @@ struct PartColumns {
     ended_at: Option<DateTime<Utc>>,
 }
 
-/// Reads a job inside a transaction, so that its parts belong together; inside a write transaction nothing can be stale.
-pub(super) async fn load(tx: &mut Tx, id: JobId) -> Result<Option<Record>, StoreError> {
-    let columns: Option<JobColumns> = within!(*tx, conn => sqlx::query_as(
-        "select jobs.id, owner_id, request_key, users.email as owner_email, spec, phase, version, epoch, lease_owner, lease_expires_at, lost_claims,
-                failed_step, failure, hold_until, set_aside_at, restored_at,
-                (select min(copied_at) from restores where restores.restored_at = jobs.restored_at) as copied_at, jobs.created_at, started_at, finished_at, cancel_requested_at, cancel_requested_by,
-                reports.id as report_id, current_timestamp as database_time
-         from jobs join users on users.id = jobs.owner_id left join reports on reports.job_id = jobs.id
-         where jobs.id = $1",
-    )
-    .bind(id)
-    .fetch_optional(conn)
-    .await)?;
-    let Some(columns) = columns else { return Ok(None) };
-    let parts: Vec<PartColumns> = within!(*tx, conn => sqlx::query_as(
-        "select position as number, kind, state, done, total, null as not_done, null as evidence, null as via,
-                null as unconfirmed, 0 as attested, null as contradiction, null as target, null as message_id,
-                started_at as at, ended_at
-         from steps where job_id = $1
-         union all
-         select number, kind, outcome, attempts, epoch, not_done, evidence, via, unconfirmed, attested, contradiction, target, message_id, changed_at, null
-         from effects where job_id = $1
-         order by number",
-    )
-    .bind(id)
-    .fetch_all(conn)
-    .await)?;
-    assemble(columns, parts).map(Some)
+/// Reads the jobs whose id is what `$which` says, oldest first, in two queries however many they are. Inside a transaction, so that
+/// the parts of each belong together; inside a write transaction nothing can be stale.
+macro_rules! load {
+    ($tx:expr, $which:expr $(, $value:expr)*) => {
+        async {
+            let jobs: Vec<$crate::record::JobColumns> = $crate::db::within!($tx, conn => sqlx::query_as(concat!(
+                "select jobs.id, owner_id, request_key, users.email as owner_email, spec, phase, version, epoch, lease_owner,
+                        lease_expires_at, lost_claims, failed_step, failure, hold_until, set_aside_at, restored_at,
+                        (select min(copied_at) from restores where restores.restored_at = jobs.restored_at) as copied_at,
+                        jobs.created_at, started_at, finished_at, cancel_requested_at, cancel_requested_by,
+                        reports.id as report_id, current_timestamp as database_time
+                 from jobs join users on users.id = jobs.owner_id left join reports on reports.job_id = jobs.id
+                 where jobs.id ", $which,
+            ))$(.bind($value))*.fetch_all(conn).await)?;
+            let parts: Vec<$crate::record::PartColumns> = $crate::db::within!($tx, conn => sqlx::query_as(concat!(
+                "select job_id, position as number, kind, state, done, total, null as not_done, null as evidence, null as via,
+                        null as unconfirmed, 0 as attested, null as contradiction, null as target, null as message_id,
+                        started_at as at, ended_at
+                 from steps where job_id ", $which, "
+                 union all
+                 select job_id, number, kind, outcome, attempts, epoch, not_done, evidence, via, unconfirmed, attested, contradiction,
+                        target, message_id, changed_at, null
+                 from effects where job_id ", $which, "
+                 order by number",
+            ))$(.bind($value))*.fetch_all(conn).await)?;
+            $crate::record::assemble(jobs, parts)
+        }
+    };
+}
+pub(crate) use load;
+
+/// One job.
+pub(super) async fn load_one(tx: &mut Tx, id: JobId) -> Result<Option<Record>, StoreError> {
+    Ok(load!(*tx, "= $1", id).await?.pop())
 }
 
-fn assemble(columns: JobColumns, parts: Vec<PartColumns>) -> Result<Record, StoreError> {
+/// Every job with its parts, by their ids.
+pub(crate) fn assemble(mut jobs: Vec<JobColumns>, parts: Vec<PartColumns>) -> Result<Vec<Record>, StoreError> {
+    let mut of_job: HashMap<JobId, Vec<PartColumns>> = HashMap::new();
+    for part in parts {
+        of_job.entry(part.job_id).or_default().push(part);
+    }
+    jobs.sort_by_key(|job| job.id);
+    jobs.into_iter()
+        .map(|job| {
+            let parts = of_job.remove(&job.id).unwrap_or_default();
+            assemble_one(job, parts)
+        })
+        .collect()
+}
+
+fn assemble_one(columns: JobColumns, parts: Vec<PartColumns>) -> Result<Record, StoreError> {
     let (effects, steps): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.target.is_some());
     let row_name = columns.id.to_string();
     let wrong = |table, column| StoreError::Inconsistent { table, column, row: row_name.clone() };
@@ -186,8 +205,7 @@ fn assemble(columns: JobColumns, parts: Vec<PartColumns>) -> Result<Record, Stor
             number,
             kind: EffectKind::from_name(&effect.kind).ok_or_else(|| wrong("effects", "kind"))?,
             outcome,
-            // A program of an older version leaves it where it was.
-            unconfirmed: unconfirmed.filter(|_| outcome == Outcome::Unconfirmed),
+            unconfirmed,
             not_done,
             attempts: small(effect.done).ok_or_else(|| wrong("effects", "attempts"))?,
             epoch: small(effect.total).ok_or_else(|| wrong("effects", "epoch"))?,

@@ -8,7 +8,7 @@
 use super::{
     Store, StoreError,
     db::{Lock, Tx, read, within},
-    record::{copy_in_words, load},
+    record::{copy_in_words, load_one},
 };
 use crate::notifications::JobChanged;
 use chrono::{DateTime, Utc};
@@ -110,7 +110,7 @@ impl Store {
         note: &str,
     ) -> Result<(Tx, Option<JobChanged>), StoreError> {
         tx.lock_job(id).await?;
-        let record = match load(&mut tx, id).await {
+        let record = match load_one(&mut tx, id).await {
             Ok(Some(record)) => record,
             Ok(None) => return Ok((tx, None)),
             Err(error @ StoreError::Inconsistent { .. }) => {

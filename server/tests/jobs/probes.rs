@@ -407,7 +407,7 @@ async fn what_stays_unconfirmed_for_ever_does_not_stand_in_the_way() {
                 '2026-01-01T08:00:00+00:00', 'report', '', '2026-01', '' from n"
         ),
         "with recursive n (i) as (select 1 union all select i + 1 from n where i < 5)
-         insert into looks (job_id, number, round, place, began_at)
+         insert into probes (job_id, number, round, place, began_at)
          select job_id, number, i, 'archive', '2026-01-01T08:01:00+00:00' from effects, n"
             .to_owned(),
     ] {

@@ -15,7 +15,7 @@ use crate::support::{
 const JOBS: usize = 3_000;
 /// The tables that grow with the number of jobs.
 const TABLES: [&str; 10] =
-    ["jobs", "steps", "effects", "attempts", "history", "documents", "summaries", "messages", "reports", "looks"];
+    ["jobs", "steps", "effects", "attempts", "history", "documents", "summaries", "messages", "reports", "probes"];
 /// Indexes that hold only what is open, due, at work, or about another job.
 const SHORT: [&str; 6] = ["jobs_open", "jobs_about", "jobs_at_work", "jobs_leases", "jobs_holds", "effects_open"];
 

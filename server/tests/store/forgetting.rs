@@ -29,7 +29,7 @@ const OF_THE_JOB: &[(&str, &str)] = &[
 const OF_ITS_EFFECTS: &[(&str, &str)] = &[
     ("effects", "select count(*) from effects where job_id = $1"),
     ("attempts", "select count(*) from attempts where job_id = $1"),
-    ("looks", "select count(*) from looks where job_id = $1"),
+    ("probes", "select count(*) from probes where job_id = $1"),
     ("decisions", "select count(*) from decisions where job_id = $1"),
     ("history of effects", "select count(*) from history where job_id = $1 and effect is not null"),
 ];
@@ -190,7 +190,7 @@ async fn a_form_filled_in_from_a_deleted_job_keeps_its_own_copies_of_the_files()
 const DELETIONS: &[(&str, &str)] = &[
     ("delete from effects where job_id = $1", "effects are never deleted"),
     ("delete from attempts where job_id = $1", "attempts are never deleted"),
-    ("delete from looks where job_id = $1", "looks are never deleted"),
+    ("delete from probes where job_id = $1", "probes are never deleted"),
     ("delete from decisions where job_id = $1", "decisions are never deleted"),
     ("delete from history where job_id = $1 and effect is not null", "entries about effects are never deleted"),
 ];
@@ -207,8 +207,14 @@ async fn what_is_written_about_an_effect_never_changes() {
     let id = whole(&instance).await;
     let mut raw = instance.raw().await;
     let changes = [
-        ("update looks set evidence = 'x' where job_id = $1", "a look that has ended never changes"),
-        ("update looks set result = 'found' where job_id = $1", "a look that has ended never changes"),
+        ("update probes set evidence = 'x' where job_id = $1", "a probe that has ended never changes"),
+        ("update probes set result = 'found' where job_id = $1", "a probe that has ended never changes"),
+        ("update history set entry = '' where job_id = $1", "the history never changes"),
+        ("update effects set evidence = 'x' where job_id = $1 and outcome = 'done'", "an effect that is done never changes"),
+        (
+            "update attempts set evidence = 'x' where job_id = $1 and outcome = 'not_done'",
+            "an attempt that is settled never changes",
+        ),
         ("update decisions set reason = 'x' where job_id = $1", "decisions never change"),
         ("update decisions set by_email = 'x' where job_id = $1", "decisions never change"),
         ("update effects set owner_email = 'x' where job_id = $1 and outcome <> 'done'", "the intent of an effect never changes"),

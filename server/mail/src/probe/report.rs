@@ -175,10 +175,10 @@ mod tests {
             assert_eq!(weighed(&mail), None, "{id}");
         }
         assert_eq!(weighed(&report("X: y", delivered, "Message-ID: <1@e>")), Some(Worth::Hint(HINT.into())));
-        // An attempt of an older version: there is nothing that a report could name.
-        let older = Wanted { envelope_ids: Vec::new(), ..wanted("<1@e>") };
+        // No attempt has a name that a report could know.
+        let nameless = Wanted { envelope_ids: Vec::new(), ..wanted("<1@e>") };
         let mail = report(&format!("Original-Envelope-Id: {OURS}"), delivered, "Message-ID: <1@e>");
-        assert_eq!(weigh(&mail, &older), None);
+        assert_eq!(weigh(&mail, &nameless), None);
     }
 
     #[test]
