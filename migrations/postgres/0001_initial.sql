@@ -35,7 +35,7 @@ create table tokens (
     user_id uuid not null references users (id) on delete cascade,
     name text not null,
     -- What a token may do, as scopes with a space between them (RFC 6749 3.3).
-    scopes text not null default 'reports:read reports:write',
+    scopes text not null,
     created_at timestamptz not null,
     used_at timestamptz
 );
@@ -69,8 +69,6 @@ create table uploads (
     sha256 bytea not null,
     -- The date of the document that the person has set, where they have.
     by_hand text,
-    -- When the file was last changed where it came from, where the browser tells.
-    modified_at timestamptz,
     created_at timestamptz not null,
     bytes bytea not null,
     -- Null: the bytes are in the row. Otherwise they are in the file store under this key, and `bytes` is empty.
@@ -322,9 +320,8 @@ create table probes (
     place text not null collate "C",
     began_at timestamptz not null,
     ended_at timestamptz,
-    result text check (result in ('found', 'nothing', 'failed')),
-    -- Whether something was seen that is worth a person's while and proves nothing.
-    hint boolean not null default false,
+    -- A hint is worth a person's while and proves nothing.
+    result text check (result in ('found', 'hint', 'nothing', 'failed')),
     evidence text,
     primary key (job_id, number, round, place),
     foreign key (job_id, number) references effects (job_id, number),

@@ -35,7 +35,7 @@ create table tokens (
     user_id blob not null references users (id) on delete cascade,
     name text not null,
     -- What a token may do, as scopes with a space between them (RFC 6749 3.3).
-    scopes text not null default 'reports:read reports:write',
+    scopes text not null,
     created_at text not null,
     used_at text
 ) strict;
@@ -69,8 +69,6 @@ create table uploads (
     sha256 blob not null,
     -- The date of the document that the person has set, where they have.
     by_hand text,
-    -- When the file was last changed where it came from, where the browser tells.
-    modified_at text,
     created_at text not null,
     bytes blob not null,
     -- Null: the bytes are in the row. Otherwise they are in the file store under this key, and `bytes` is empty.
@@ -320,9 +318,8 @@ create table probes (
     place text not null,
     began_at text not null,
     ended_at text,
-    result text check (result in ('found', 'nothing', 'failed')),
-    -- Whether something was seen that is worth a person's while and proves nothing.
-    hint integer not null default 0 check (hint in (0, 1)),
+    -- A hint is worth a person's while and proves nothing.
+    result text check (result in ('found', 'hint', 'nothing', 'failed')),
     evidence text,
     primary key (job_id, number, round, place),
     foreign key (job_id, number) references effects (job_id, number),

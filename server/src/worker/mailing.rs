@@ -63,9 +63,9 @@ pub async fn notices(dependencies: &Dependencies, record: &Record) -> Result<Opt
 pub async fn outgoing(store: &Store, job: JobId, effect: &Effect) -> Result<Option<Outgoing>, StoreError> {
     let Some(message) = store.message(job, effect.number).await? else { return Ok(None) };
     let ids = store.envelope_ids(job, effect.number).await?;
-    // As versions before the stored ids have named it.
-    let derived = || Uuid::new_v5(&job.0, format!("{} {}", message.message_id, effect.attempts).as_bytes());
-    let attempt = ids.get(&effect.attempts).copied().unwrap_or_else(derived);
+    // In a restored copy an e-mail may be unconfirmed of which only the original has made an attempt. That one's id is not known
+    // here, and one that nothing else has finds no trace of it.
+    let attempt = ids.get(&effect.attempts).copied().unwrap_or_else(Uuid::new_v4);
     Ok(read(message, attempt))
 }
 

@@ -31,9 +31,6 @@ pub enum BackupError {
     /// SQLite's own check has found this.
     #[error("it is damaged: {0}")]
     Damaged(String),
-    /// The program's own version has more migrations than the database.
-    #[error("it is of an older version of Recount, which has to back it up itself; or start this version once")]
-    Older,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -54,11 +51,8 @@ impl From<sqlx::Error> for BackupError {
 /// The copy carries the mark that makes its first opening set aside what is open in it ([`super::Store::open`]).
 pub async fn back_up(database: &Path, into: &str, now: DateTime<Utc>) -> Result<BackupContents, BackupError> {
     let mut source = SqliteConnection::connect_with(&existing(database)).await?;
-    if !has_table(&mut source, "jobs").await? {
+    if !is_ours(&mut source).await? {
         return Err(BackupError::NotRecount);
-    }
-    if !has_table(&mut source, "restores").await? {
-        return Err(BackupError::Older);
     }
     sqlx::query("vacuum into $1").bind(into).execute(&mut source).await?;
     source.close().await?;
@@ -86,17 +80,18 @@ pub async fn check_backup(file: &Path) -> Result<bool, BackupError> {
     if found != ["ok"] {
         return Err(BackupError::Damaged(found.join("; ")));
     }
-    if !has_table(&mut file, "_sqlx_migrations").await? || !has_table(&mut file, "jobs").await? {
+    if !is_ours(&mut file).await? {
         return Err(BackupError::NotRecount);
     }
-    let marked = has_table(&mut file, "restores").await? && sqlx::query_scalar(IS_MARKED).fetch_one(&mut file).await?;
+    let marked = sqlx::query_scalar(IS_MARKED).fetch_one(&mut file).await?;
     file.close().await?;
     Ok(marked)
 }
 
-async fn has_table(connection: &mut SqliteConnection, name: &str) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar("select exists (select 1 from sqlite_schema where type = 'table' and name = $1)")
-        .bind(name)
-        .fetch_one(connection)
-        .await
+async fn is_ours(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar(
+        "select count(*) = 3 from sqlite_schema where type = 'table' and name in ('_sqlx_migrations', 'jobs', 'restores')",
+    )
+    .fetch_one(connection)
+    .await
 }

@@ -49,18 +49,18 @@ pub enum ProbeResult {
 }
 
 impl ProbeResult {
-    /// The name under which it is stored, and whether it is a hint: those were added to what is nothing.
-    fn stored(self) -> (&'static str, bool) {
+    /// The name under which it is stored.
+    fn name(self) -> &'static str {
         match self {
-            Self::Found => ("found", false),
-            Self::Hint => ("nothing", true),
-            Self::Nothing => ("nothing", false),
-            Self::Failed => ("failed", false),
+            Self::Found => "found",
+            Self::Hint => "hint",
+            Self::Nothing => "nothing",
+            Self::Failed => "failed",
         }
     }
 
-    fn read(name: &str, is_hint: bool) -> Option<Self> {
-        [Self::Found, Self::Hint, Self::Nothing, Self::Failed].into_iter().find(|one| one.stored() == (name, is_hint))
+    fn from_name(name: &str) -> Option<Self> {
+        [Self::Found, Self::Hint, Self::Nothing, Self::Failed].into_iter().find(|one| one.name() == name)
     }
 }
 
@@ -81,7 +81,6 @@ struct ProbeColumns {
     began_at: DateTime<Utc>,
     ended_at: Option<DateTime<Utc>>,
     result: Option<String>,
-    hint: bool,
     evidence: Option<String>,
 }
 
@@ -169,14 +168,14 @@ impl Store {
         } else {
             (result, evidence.to_owned())
         };
-        let (now, (name, is_hint)) = (change.now, result.stored());
+        let (now, name) = (change.now, result.name());
         let rows = within!(change.tx, conn => {
             sqlx::query(
-                "update probes set ended_at = $5, result = $6, evidence = $7, hint = $8
+                "update probes set ended_at = $5, result = $6, evidence = $7
                  where job_id = $1 and number = $2 and round = $3 and place = $4 and result is null",
             )
             .bind(look.job).bind(i64::from(look.number)).bind(i64::from(look.round)).bind(place)
-            .bind(now).bind(name).bind(storable(&evidence)).bind(is_hint)
+            .bind(now).bind(name).bind(storable(&evidence))
             .execute(conn)
             .await
             .map(|done| done.rows_affected())
@@ -262,7 +261,7 @@ impl Store {
     pub async fn probes(&self, job: JobId, number: u32) -> Result<Vec<ProbeRecord>, StoreError> {
         let rows: Vec<ProbeColumns> = read!(self.db, conn => {
             sqlx::query_as(
-                "select round, place, began_at, ended_at, result, hint, evidence from probes
+                "select round, place, began_at, ended_at, result, evidence from probes
                  where job_id = $1 and number = $2 order by began_at, place",
             )
             .bind(job).bind(i64::from(number))
@@ -274,7 +273,7 @@ impl Store {
                 let wrong = |column| StoreError::Inconsistent { table: "probes", column, row: format!("{job}/{number}") };
                 let end = match (row.ended_at, row.result, row.evidence) {
                     (Some(at), Some(result), Some(evidence)) => {
-                        let result = ProbeResult::read(&result, row.hint);
+                        let result = ProbeResult::from_name(&result);
                         Some((at, result.ok_or_else(|| wrong("result"))?, evidence))
                     }
                     _ => None,

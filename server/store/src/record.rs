@@ -211,7 +211,7 @@ fn assemble_one(columns: JobColumns, parts: Vec<PartColumns>) -> Result<Record, 
             epoch: small(effect.total).ok_or_else(|| wrong("effects", "epoch"))?,
             via: effect.via.as_deref().and_then(Via::from_name).ok_or_else(|| wrong("effects", "via"))?,
             evidence: effect.evidence,
-            attested: effect.attested != 0 || not_done == Some(NotDone::Attested),
+            attested: effect.attested != 0,
             contradiction: effect.contradiction,
         });
         targets.extend(effect.target.map(|target| (number, target)));

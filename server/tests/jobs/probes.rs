@@ -200,17 +200,6 @@ async fn envelope_ids_are_random_on_record_before_the_first_byte_and_in_no_histo
 }
 
 #[tokio::test]
-async fn an_attempt_of_an_older_version_has_no_envelope_id_and_no_report_is_believed_about_it() {
-    let (instance, id) = doubtful().await;
-    instance.raw().await.run("update attempts set envelope_id = null where number = 2").await;
-    let place = Place::new(&instance, "archive", Vec::new());
-    instance.clock.advance(TimeDelta::minutes(1));
-    due_probes(&dependencies(&instance, &[&place])).await;
-    assert!(place.asked.lock().unwrap()[0].1.envelope_ids.is_empty());
-    assert_eq!(outcome(&instance, id).await, Outcome::Unconfirmed);
-}
-
-#[tokio::test]
 async fn a_hint_is_kept_for_an_administrator_and_settles_nothing() {
     let (instance, id) = doubtful().await;
     let hint = || Finding::Hint { seen: "a returned message names this Message-ID".into() };

@@ -162,8 +162,8 @@ mod tests {
         }
     }
 
-    /// What the owner of a job can see or reckon: the job, the number, the Message-ID of other e-mails, how attempts were named
-    /// before the ids were random.
+    /// What the owner of a job can see or reckon: the job, the number, the Message-ID of other e-mails, and whatever can be reckoned
+    /// from them.
     #[test]
     fn a_report_that_was_made_up_from_what_a_page_shows_proves_nothing() {
         let job = uuid::Uuid::from_u128(7_000);
