@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 
 /// The tool's arguments: a request, and a name for it.
 #[derive(JsonSchema)]
-#[schemars(extend("required" = ["month", "sources", "recipients"]))]
+#[schemars(extend("required" = ["month", "sources", "recipients"], "additionalProperties" = false))]
 #[expect(dead_code, reason = "it only describes what is read in two parts")]
 pub struct NewReport {
     #[serde(flatten)]
