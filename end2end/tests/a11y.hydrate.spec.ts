@@ -4,6 +4,8 @@ import type { Page } from "@playwright/test";
 import { ada, admin, cancelButton, expect, fillIn, generate, headline, signIn, test } from "../fixtures.ts";
 
 test.use({ setup: { summarizer: "model", mail: "smtp" } });
+// axe looks at a score of pages twice, which takes a minute on two idle cores.
+test.describe.configure({ timeout: 300_000 });
 
 /** No serious or critical violation of WCAG 2.2 AA, in either colour scheme. */
 async function check(page: Page, name: string): Promise<void> {
